@@ -8,8 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-type Scalar = str | int | float | bool
-type Value = Scalar | tuple[Scalar, ...] | SkippedArray
+Scalar = str | int | float | bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -18,6 +17,9 @@ class SkippedArray:
 
     element_type: str
     length: int
+
+
+Value = Scalar | tuple[Scalar, ...] | SkippedArray
 
 
 @dataclass(frozen=True, slots=True)

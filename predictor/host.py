@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-type Kind = Literal["discrete_gpu", "apple_soc", "apu", "cpu"]
+Kind = Literal["discrete_gpu", "apple_soc", "apu", "cpu"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-type Phase = Literal["prefill", "decode"]
+Phase = Literal["prefill", "decode"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-type Component = Literal[
+Component = Literal[
     "embedding",
     "attention",
     "ffn",
@@ -17,9 +17,9 @@ type Component = Literal[
     "mtp",
     "other",
 ]
-type AttentionKind = Literal["full", "sliding", "mla", "none"]
-type Mixer = Literal["none", "ssm", "linear", "conv", "rwkv"]
-type Confidence = Literal["known", "generic"]
+AttentionKind = Literal["full", "sliding", "mla", "none"]
+Mixer = Literal["none", "ssm", "linear", "conv", "rwkv"]
+Confidence = Literal["known", "generic"]
 
 
 @dataclass(frozen=True, slots=True)
