@@ -1,0 +1,1 @@
+"""Coefficients: estimated from measurements, scored on hosts left out, released as data."""

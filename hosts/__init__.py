@@ -1,0 +1,1 @@
+"""Chips and what they can do, and which one this machine has."""

@@ -1,0 +1,1 @@
+"""From a model file to a prediction: headers, shapes, ledger, roofline."""
