@@ -51,7 +51,7 @@ class Measurement:
     type_k: str
     type_v: str
     n_threads: float | None
-    ngl: float | None
+    ngl: str
     placement: str
     tok_s: float
     tok_s_std: float | None
