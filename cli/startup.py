@@ -9,6 +9,9 @@ import or the attribute is missing and its own, slower way is used.
 
 from typing import Any
 
+import typer
+
+HELP_NAMES = ["-h", "--help"]
 PLAIN = (str, bool, str | None, list[str], list[str] | None)
 
 
@@ -34,7 +37,8 @@ def skip_adapters(command: Any) -> None:
     while pending:
         current = pending.pop()
         pending.extend(getattr(current, "commands", {}).values())
-        for param in current.params:
+        context = typer.Context(current, help_option_names=HELP_NAMES)
+        for param in current.get_params(context):
             descriptor = getattr(param, "type_descriptor", None)
             if descriptor is not None and descriptor.annotation in PLAIN:
                 param._runtime_param = Plain(
