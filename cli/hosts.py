@@ -1,0 +1,122 @@
+"""`tokcast hosts`: the chips that are known, and this machine's."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from tokcast.cli.render import Report, Table, render, size
+from tokcast.predictor.host import Host
+
+_FACTS = (
+    ("bytes_per_s", "memory bandwidth", 1e9, "GB/s"),
+    ("matrix_fp16_flops_per_s", "FP16 matrix, FP16 accumulate", 1e12, "TFLOPS"),
+    ("matrix_fp32acc_flops_per_s", "FP16 matrix, FP32 accumulate", 1e12, "TFLOPS"),
+    ("fp16_flops_per_s", "FP16 vector", 1e12, "TFLOPS"),
+    ("fp32_flops_per_s", "FP32 vector", 1e12, "TFLOPS"),
+    ("int8_ops_per_s", "INT8", 1e12, "TOPS"),
+    ("cache_bytes", "last-level cache", 1024.0**2, "MiB"),
+    ("clock_hz", "boost clock", 1e6, "MHz"),
+    ("tdp_w", "power", 1, "W"),
+)
+
+
+def describe(host: Host) -> dict[str, Any]:
+    """Return a host as JSON data, in SI units."""
+    return {
+        name: (dict(value) if name == "source" else value)
+        for name in host.__slots__
+        if (value := getattr(host, name)) not in (None, (), "", {})
+    }
+
+
+def memory_text(host: Host) -> str:
+    """Return the memory sizes the chip was sold with."""
+    if host.memory_bytes is not None:
+        return size(host.memory_bytes).replace(".00", "")
+    options = [f"{option / 1024**3:g}" for option in host.memory_options_bytes]
+    return "/".join(options) + " GiB" if options else "-"
+
+
+def _row(host: Host) -> tuple[str, ...]:
+    peak = host.matrix_fp16_flops_per_s or host.fp16_flops_per_s or host.fp32_flops_per_s
+    return (
+        host.name,
+        f"{host.bytes_per_s / 1e9:.0f}",
+        f"{peak / 1e12:.1f}" if peak else "-",
+        memory_text(host),
+        host.confidence,
+    )
+
+
+def _listing(hosts: Iterable[Host]) -> Table:
+    return Table(
+        ("chip", "GB/s", "TFLOPS", "memory", "confidence"),
+        tuple(_row(h) for h in hosts),
+        frozenset({"GB/s", "TFLOPS"}),
+    )
+
+
+def run_list(text: str | None, output: str) -> int:
+    """Print the known chips, or those whose name holds every word of `text`."""
+    from tokcast.hosts.registry import chips
+
+    words = (text or "").lower().split()
+    found = [h for h in chips() if all(w in h.name.lower() for w in words)]
+    data = [describe(h) for h in found]
+    verdict = f"{len(found)} chips" + (f" with {text!r} in their name" if text else "")
+    report = Report((verdict,), (_listing(found),) if found else (), (), {"hosts": data}, data)
+    print(render(report, output))
+    return 0 if found else 1
+
+
+def _facts(host: Host) -> Table:
+    rows = [
+        (label, f"{value / unit:,.4g}", shown, host.source.get(name, ""))
+        for name, label, unit, shown in _FACTS
+        if (value := getattr(host, name)) is not None
+    ]
+    rows.append(("memory", memory_text(host), "", host.source.get("memory_bytes", "")))
+    columns = ("fact", "value", "unit", "source")
+    if not any(row[3] for row in rows):
+        columns, rows = columns[:3], [row[:3] for row in rows]
+    return Table(columns, tuple(rows), frozenset({"value"}))
+
+
+def _sources(host: Host) -> tuple[str, ...]:
+    shared = sorted(set(host.source.values()))
+    return tuple(f"Source: {text}" for text in shared)
+
+
+def run_show(name: str, output: str) -> int:
+    """Print one chip's figures with their sources."""
+    from tokcast.hosts.match import find
+
+    host = find(name)
+    data = describe(host)
+    verdict = f"{host.name}: {host.kind.replace('_', ' ')}, {host.architecture}"
+    table = _facts(host)
+    notes = (f"Confidence in these figures: {host.confidence}.", *host.notes, *_sources(host))
+    if "source" in table.columns:
+        table = Table(table.columns[:3], tuple(row[:3] for row in table.rows), table.right)
+    print(render(Report((verdict,), (table,), notes, data, [data]), output))
+    return 0
+
+
+def run_detect(output: str) -> int:
+    """Print what this machine has; exit code 1 when nothing usable was found."""
+    from tokcast.hosts.detect import detect
+
+    found = detect()
+    data = {
+        "hosts": [describe(h) for h in found.hosts],
+        "memory_bytes": found.memory_bytes,
+        "notes": list(found.notes),
+    }
+    if found.hosts:
+        verdict = f"{found.hosts[0].name} would run the model"
+        if found.memory_bytes:
+            verdict += f"; the machine has {size(found.memory_bytes)} of memory"
+    else:
+        verdict = "No chip was recognised; give --bandwidth, --tflops and --memory"
+    tables = (_listing(found.hosts),) if found.hosts else ()
+    print(render(Report((verdict,), tables, found.notes, data, data["hosts"]), output))
+    return 0 if found.hosts else 1
