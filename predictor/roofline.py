@@ -1,0 +1,135 @@
+"""From a ledger, a host and coefficients to tokens per second."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from tokcast.predictor.coefficients import Coefficients
+from tokcast.predictor.effects import Shape, effects_of, family
+from tokcast.predictor.host import Host
+from tokcast.predictor.ledger import Work, Workload, ledger
+from tokcast.predictor.prediction import Bound, ComponentTime, Evidence, Prediction
+from tokcast.predictor.spec import ModelSpec
+from tokcast.predictor.terms import Run, Term, terms
+
+# How much wider the interval of a model whose architecture is read generically becomes, in log
+# units on either side: a factor of two, since nothing like it was measured.
+GENERIC_LOG = math.log(2.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One prediction asked for: what is run (with its tokens), where, and how."""
+
+    workload: Workload
+    host: Host
+    run: Run
+    level: float = 0.8
+
+
+def tokens_of(workload: Workload) -> int:
+    """Return the tokens that the predicted seconds produce or process."""
+    return 1 if workload.phase == "decode" else workload.n_prompt
+
+
+def shape_of(spec: ModelSpec, workload: Workload) -> Shape:
+    """Return the covariates of a model under a workload."""
+    batch = 1 if workload.phase == "decode" else min(workload.n_prompt, workload.n_ubatch)
+    return Shape(spec.embedding_length, batch)
+
+
+def scale(effects: Mapping[str, float], term: Term, q: Question, shape: Shape) -> float:
+    """Return the fitted multiple of a term's time at nameplate peaks."""
+    pairs = effects_of(term, q.workload.phase, q.host, q.run, shape)
+    return math.exp(sum(effects.get(name, 0.0) * value for name, value in pairs))
+
+
+def evidence_of(coefficients: Coefficients, q: Question) -> Evidence:
+    """Return how close the measurements behind a prediction are to this host."""
+    phase, backend = q.workload.phase, q.run.backend
+    if f"{phase}|chip={q.host.name}|{backend}" in coefficients.effects:
+        return "same host"
+    if f"{phase}/weights|family={family(q.host)}|{backend}" in coefficients.effects:
+        return "same chip family"
+    return "spec sheet only"
+
+
+def ceiling_tok_per_s(works: Sequence[Work], host: Host, n_tokens: int) -> float:
+    """Return the throughput that the nameplate peaks allow: the speed of light.
+
+    Bytes at full bandwidth or operations at the highest published rate, whichever is slower.
+    """
+    n_bytes = sum(w.bytes for w in works)
+    flops = sum(w.flops for w in works)
+    rates = (
+        host.matrix_fp16_flops_per_s,
+        host.matrix_fp32acc_flops_per_s,
+        host.fp16_flops_per_s,
+        host.fp32_flops_per_s,
+        host.int8_ops_per_s,
+    )
+    peak = max((r for r in rates if r), default=math.inf)
+    seconds = max(n_bytes / host.bytes_per_s, flops / peak)
+    return n_tokens / seconds if seconds else math.inf
+
+
+def _largest_bound(times: Sequence[ComponentTime]) -> Bound:
+    sums: dict[Bound, float] = {"memory": 0.0, "compute": 0.0, "overhead": 0.0}
+    for t in times:
+        sums[t.bound] += t.seconds
+    return max(sums, key=lambda b: sums[b])
+
+
+def _warnings(coefficients: Coefficients, q: Question) -> tuple[str, ...]:
+    phase, backend = q.workload.phase, q.run.backend
+    found = []
+    if not coefficients.n_observations.get(f"{phase}/{backend}"):
+        found.append(f"no {phase} measurements with {backend} are behind this")
+    deepest = coefficients.deepest.get(f"{phase}/{backend}", 0)
+    if q.workload.n_depth > max(deepest, 1):
+        found.append(
+            f"depth {q.workload.n_depth} lies beyond the deepest {phase} measurement"
+            f" with {backend} ({deepest})"
+        )
+    return tuple(found)
+
+
+def predict(spec: ModelSpec, q: Question, coefficients: Coefficients) -> Prediction:
+    """Return tokens/s with an interval, its components and its evidence."""
+    works = ledger(spec, q.workload)
+    shape = shape_of(spec, q.workload)
+    times = tuple(
+        ComponentTime(
+            t.component,
+            t.type,
+            t.bytes,
+            t.flops,
+            t.seconds * scale(coefficients.effects, t, q, shape),
+            t.bound,
+        )
+        for t in terms(works, q.host, q.run.backend, q.workload.phase)
+    )
+    seconds = sum(t.seconds for t in times)
+    n_tokens = tokens_of(q.workload)
+    evidence = evidence_of(coefficients, q)
+    low, high = coefficients.interval(q.workload.phase, evidence, q.level)
+    if spec.confidence == "generic":
+        low, high = low - GENERIC_LOG, high + GENERIC_LOG
+    ceiling = ceiling_tok_per_s(works, q.host, n_tokens)
+    rate = min(n_tokens / seconds, ceiling)
+    return Prediction(
+        phase=q.workload.phase,
+        n_prompt=q.workload.n_prompt if q.workload.phase == "prefill" else 0,
+        n_depth=q.workload.n_depth,
+        tok_per_s=rate,
+        low=rate * math.exp(low),
+        high=min(rate * math.exp(high), ceiling),
+        level=q.level,
+        seconds=n_tokens / rate,
+        bound=_largest_bound(times),
+        components=times,
+        ceiling_tok_per_s=ceiling,
+        evidence=evidence,
+        n_observations=coefficients.n_observations.get(f"{q.workload.phase}/{q.run.backend}", 0),
+        warnings=_warnings(coefficients, q),
+    )
