@@ -5,6 +5,8 @@ MIT), so that each row can be checked by eye. Ids 4, 5, 31-33 and 36-38 are type
 ggml removed; ids above the table are unknown to this version.
 """
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 QK_K = 256
@@ -23,6 +25,10 @@ class QuantType:
     def bits_per_weight(self) -> float:
         """Return the stored bits per element, scales included."""
         return 8 * self.n_bytes / self.block
+
+    def size(self, shape: Sequence[int]) -> int:
+        """Return the bytes of a tensor whose rows (`shape[0]`) are whole blocks."""
+        return math.prod(shape) // self.block * self.n_bytes
 
 
 _ROWS = (
