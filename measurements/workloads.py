@@ -1,0 +1,45 @@
+"""What a measurement ran, as workloads the ledger understands."""
+
+from tokcast.measurements.schema import Measurement
+from tokcast.predictor.ledger import Workload
+
+# LocalScore's nine (prompt, answer) lengths, in tokens. Its published prompt and generation speeds
+# are means of tokens/s over them. Source: Mozilla-Ocho/llamafile, localscore/, 2025.
+LOCALSCORE = (
+    (1024, 16),
+    (4096, 256),
+    (2048, 256),
+    (2048, 768),
+    (1024, 1024),
+    (1280, 3072),
+    (384, 1152),
+    (64, 1024),
+    (16, 1536),
+)
+DEFAULT_UBATCH = 512
+
+
+def _workload(m: Measurement, n_prompt: float, n_gen: float, n_depth: float) -> Workload:
+    """Return one workload; a generated run is stood for by its middle token."""
+    depth = n_depth + n_gen / 2 if m.phase == "decode" else n_depth
+    return Workload(
+        phase="decode" if m.phase == "decode" else "prefill",
+        n_prompt=max(int(n_prompt), 1),
+        n_depth=int(depth),
+        n_ubatch=int(m.n_ubatch or DEFAULT_UBATCH),
+        type_k=(m.type_k or "F16").upper(),
+        type_v=(m.type_v or m.type_k or "F16").upper(),
+        flash_attention=m.flash_attn != 0,
+    )
+
+
+def workloads(m: Measurement) -> tuple[Workload, ...]:
+    """Return the workloads whose mean rate a measurement is; empty when lengths are unknown."""
+    if m.is_suite:
+        if m.phase == "decode":
+            return tuple(_workload(m, 1, gen, prompt) for prompt, gen in LOCALSCORE)
+        return tuple(_workload(m, prompt, 0, 0) for prompt, _ in LOCALSCORE)
+    length = m.n_gen if m.phase == "decode" else m.n_prompt
+    if not length or m.n_depth is None:
+        return ()
+    return (_workload(m, m.n_prompt or 1, m.n_gen or 0, m.n_depth),)
