@@ -97,6 +97,19 @@ def _objective(
     return float(np.sum(weight * loss) + 0.5 * np.sum((theta / prior) ** 2))
 
 
+def _downhill(
+    design: Design, theta: Floats, step: Floats, value: float, prior: Floats, s: Settings
+) -> tuple[Floats, float]:
+    """Return the first of step, step / 2, ... that lowers the objective, else where we were."""
+    for factor in 0.5 ** np.arange(10):
+        trial = theta + factor * step
+        residual = design.log_rate - predict_log_rate(design, trial)
+        trial_value = _objective(residual, design.weight, trial, prior, s)
+        if trial_value <= value:
+            return trial, trial_value
+    return theta, value
+
+
 def fit(
     design: Design,
     prior: Floats,
@@ -114,34 +127,22 @@ def fit(
     precision = 1.0 / prior**2
     log_rate, jacobian = _linearise(design, theta)
     value = _objective(design.log_rate - log_rate, design.weight, theta, prior, s)
-    converged, iteration = False, 0
+    converged, n_iterations = False, 0
     curvature = np.diag(precision)
-    for iteration in range(1, s.n_iterations + 1):
+    while not converged and n_iterations < s.n_iterations:
+        n_iterations += 1
         residual = design.log_rate - log_rate
         robust = (s.freedom + 1) / (s.freedom + (residual / s.scale) ** 2)
         w = design.weight * robust / s.scale**2
         weighted = jacobian.T @ sparse.diags_array(w)
         curvature = np.asarray((weighted @ jacobian).todense()) + np.diag(precision)
         step = np.linalg.solve(curvature, weighted @ residual - precision * theta)
-        factor, accepted = 1.0, False
-        while factor > 1e-3:
-            trial = theta + factor * step
-            trial_rate = predict_log_rate(design, trial)
-            trial_value = _objective(design.log_rate - trial_rate, design.weight, trial, prior, s)
-            if trial_value <= value:
-                accepted = True
-                break
-            factor /= 2
-        if not accepted:
-            converged = True
-            break
-        drop, theta, value = value - trial_value, trial, trial_value
+        before = value
+        theta, value = _downhill(design, theta, step, value, prior, s)
         log_rate, jacobian = _linearise(design, theta)
-        if drop < s.tolerance * max(1.0, abs(value)):
-            converged = True
-            break
+        converged = before - value < s.tolerance * max(1.0, abs(value))
     stderr = np.sqrt(np.diag(np.linalg.inv(curvature))) if errors else np.full(theta.size, np.nan)
-    return Estimate(design.names, theta, stderr, design.log_rate.size, iteration, converged)
+    return Estimate(design.names, theta, stderr, design.log_rate.size, n_iterations, converged)
 
 
 def prior_of(names: Sequence[str], table: Sequence[tuple[str, float]]) -> Floats:

@@ -1,0 +1,196 @@
+"""From measurements to observations: one configuration each, with its ledger's terms."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+from statistics import median
+
+from tokcast.hosts.registry import chips
+from tokcast.measurements.cleaning import Facts, Rule, check
+from tokcast.measurements.schema import Measurement
+from tokcast.measurements.workloads import workloads
+from tokcast.predictor.catalogue import header
+from tokcast.predictor.errors import InputError
+from tokcast.predictor.host import Host
+from tokcast.predictor.ledger import Work, Workload, ledger
+from tokcast.predictor.memory import memory
+from tokcast.predictor.read_spec import model_spec
+from tokcast.predictor.roofline import ceiling_tok_per_s, tokens_of
+from tokcast.predictor.spec import ModelSpec
+from tokcast.predictor.terms import Run
+
+BUFFERS_BYTES = 0.5 * 1024**3
+MLX_RUNTIMES = frozenset({"mlx-lm", "rapid-mlx", "mlx-swift-lm", "vllm-mlx", "omlx", "MLX server"})
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One configuration measured once or more.
+
+    `tok_per_s` is the median of its rows, `works` the ledger of each workload whose mean rate it
+    is. `rows` counts the measurements, `sources` names their origins.
+    """
+
+    host: Host
+    run: Run
+    spec: ModelSpec
+    model_id: str
+    file_type: str
+    workloads: tuple[Workload, ...]
+    works: tuple[tuple[Work, ...], ...]
+    tok_per_s: float
+    rows: int
+    sources: frozenset[str]
+    is_suite: bool
+
+    @property
+    def phase(self) -> str:
+        """Return prefill or decode."""
+        return self.workloads[0].phase
+
+
+@dataclass(frozen=True, slots=True)
+class Rejected:
+    """A measurement that a rule keeps out."""
+
+    measurement: Measurement
+    rule: Rule
+
+
+@cache
+def _hosts() -> dict[str, Host]:
+    return {h.name: h for h in chips()}
+
+
+@cache
+def spec_of(model_id: str, file_type: str) -> ModelSpec | None:
+    """Return the catalogue's model under a file type, None when either is unknown."""
+    try:
+        return model_spec(header(model_id, file_type))
+    except InputError:
+        return None
+
+
+def size_ratio(m: Measurement) -> float:
+    """Return printed over stock size for files with their own mix of types, else 1."""
+    if "non-stock-mix" in m.flags and m.size_gib and m.stock_gib:
+        return m.size_gib / m.stock_gib
+    return 1.0
+
+
+_WEIGHTS = frozenset(
+    {"attention", "ffn", "experts", "shared_experts", "router", "recurrent", "head", "other"}
+)
+
+
+@cache
+def works_of(
+    model_id: str, file_type: str, ratio: float, workload: Workload
+) -> tuple[Work, ...] | None:
+    """Return a ledger with the weight bytes scaled to the file's real size."""
+    spec = spec_of(model_id, file_type)
+    if spec is None:
+        return None
+    works = ledger(spec, workload)
+    if ratio == 1.0:
+        return works
+    return tuple(replace(w, bytes=w.bytes * ratio) if w.component in _WEIGHTS else w for w in works)
+
+
+def _year(date: str) -> float | None:
+    try:
+        year, month = int(date[:4]), int(date[5:7])
+    except ValueError:
+        return None
+    return year + (month - 0.5) / 12 if 2022 < year < 2100 and 1 <= month <= 12 else None
+
+
+def run_of(m: Measurement) -> Run:
+    """Return how a measurement was run."""
+    runtime = "mlx" if m.runtime in MLX_RUNTIMES else m.runtime
+    return Run(
+        runtime="llama.cpp" if runtime == "llama-server" else runtime,
+        backend=m.backend,
+        stack=m.backend_raw,
+        year=_year(m.date),
+        n_threads=int(m.n_threads) if m.n_threads else None,
+    )
+
+
+def _need_bytes(spec: ModelSpec, loads: tuple[Workload, ...]) -> float:
+    longest = max(
+        (w.n_depth + (w.n_prompt if w.phase == "prefill" else 0) for w in loads), default=0
+    )
+    load = loads[0] if loads else Workload("decode")
+    use = memory(spec, max(longest, 1), type_k=load.type_k, type_v=load.type_v)
+    return use.weights_bytes + use.kv_bytes + BUFFERS_BYTES
+
+
+def facts_of(m: Measurement) -> Facts:
+    """Return what a row's chip and model imply."""
+    host = _hosts().get(m.chip)
+    spec = spec_of(m.model_id, m.file_type) if m.model_id and m.file_type else None
+    loads = workloads(m)
+    if host is None or spec is None or not loads:
+        return Facts(host, spec, loads)
+    ratio = size_ratio(m)
+    ceilings = [
+        ceiling_tok_per_s(works_of(m.model_id, m.file_type, ratio, w) or (), host, tokens_of(w))
+        for w in loads
+    ]
+    ceiling = sum(ceilings) / len(ceilings)
+    return Facts(host, spec, loads, m.tok_s / ceiling, _need_bytes(spec, loads))
+
+
+def _key(m: Measurement, run: Run, loads: tuple[Workload, ...]) -> tuple[object, ...]:
+    half_year = None if run.year is None else math.floor(run.year * 2)
+    ratio = round(math.log(size_ratio(m)), 2)
+    run = replace(run, year=half_year)
+    return (m.chip, run, m.model_id, m.file_type, ratio, loads, m.is_suite)
+
+
+def observe(rows: Iterable[Measurement]) -> tuple[tuple[Observation, ...], tuple[Rejected, ...]]:
+    """Return the observations of clean rows, repeats joined, and the rows kept out."""
+    groups: dict[tuple[object, ...], list[Measurement]] = defaultdict(list)
+    rejected = []
+    facts_by_key: dict[tuple[object, ...], tuple[Facts, Run]] = {}
+    for m in rows:
+        facts = facts_of(m)
+        rule = check(m, facts)
+        if rule is not None:
+            rejected.append(Rejected(m, rule))
+            continue
+        run = run_of(m)
+        key = _key(m, run, facts.workloads)
+        groups[key].append(m)
+        facts_by_key.setdefault(key, (facts, run))
+    made = (_observation(groups[key], *facts_by_key[key]) for key in groups)
+    return tuple(made), tuple(rejected)
+
+
+def _observation(rows: list[Measurement], facts: Facts, run: Run) -> Observation:
+    first = rows[0]
+    if facts.host is None or facts.spec is None:
+        raise AssertionError("a clean row has a chip and a model")
+    ratio = size_ratio(first)
+    works = (works_of(first.model_id, first.file_type, ratio, w) for w in facts.workloads)
+    return Observation(
+        host=facts.host,
+        run=run,
+        spec=facts.spec,
+        model_id=first.model_id,
+        file_type=first.file_type,
+        workloads=facts.workloads,
+        works=tuple(w for w in works if w is not None),
+        tok_per_s=median(m.tok_s for m in rows),
+        rows=len(rows),
+        sources=frozenset(m.source for m in rows),
+        is_suite=first.is_suite,
+    )
+
+
+def of_phase(observations: Iterable[Observation], phase: str) -> Iterator[Observation]:
+    """Yield the observations of one phase."""
+    return (o for o in observations if o.phase == phase)
