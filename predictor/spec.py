@@ -24,11 +24,14 @@ Confidence = Literal["known", "generic"]
 
 @dataclass(frozen=True, slots=True)
 class WeightGroup:
-    """All weights of one component that are stored in one type.
+    """All weights of one component that are stored in one type and read alike.
 
     `read_fraction` is the share of the bytes that one decoded token reads: used / total for
     routed experts, 0 for an untied embedding table (one row is looked up) and for blocks that
-    decode does not run, else 1. `n_tensors` is how many tensors one token runs through.
+    decode does not run, else 1. `n_tensors` is how many tensors one token runs through, biases
+    not counted. `n_matmul_params` are the parameters of matrices (two operations each for every
+    token, times `read_fraction`). `n_activations` are the numbers that go in and out of those
+    matrices for one token. `n_lookup_bytes` is what one token fetches from tables by row.
     """
 
     component: Component
@@ -37,6 +40,9 @@ class WeightGroup:
     n_bytes: int
     n_tensors: int
     read_fraction: float
+    n_matmul_params: int = 0
+    n_activations: int = 0
+    n_lookup_bytes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +53,8 @@ class Layer:
     `value_length` the part of it that serves as value (kv_lora_rank). `window` is the
     number of positions a sliding layer sees. `has_kv` is False where a layer reuses the cache
     of an earlier one (Gemma 3n). `state_elements` are the F32 numbers a recurrent layer
-    keeps a sequence, convolution state included.
+    keeps a sequence, convolution state included. `index_length` and `n_index_head` describe a
+    sparse-attention indexer: the extra key row it caches a position and its query heads.
     """
 
     index: int
@@ -62,6 +69,8 @@ class Layer:
     state_elements: int = 0
     n_expert: int = 0
     n_expert_used: int = 0
+    index_length: int = 0
+    n_index_head: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,234 @@
+"""The shape of every block: attention heads, what is cached, recurrent state, experts.
+
+Which mixer a block has is seen from the tensors it holds. Head counts come from the metadata
+and are checked against the tensors, which win: they are what the runtime multiplies.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from tokcast.predictor.header import Tensor
+from tokcast.predictor.keys import Keys
+from tokcast.predictor.spec import AttentionKind, Layer, Mixer
+from tokcast.predictor.windows import Windows
+
+Block = Mapping[str, Tensor]
+
+_QUERIES = ("attn_q.weight", "attn_qkv.weight", "attn_q_b.weight")
+_OUTPUTS = ("attn_output.weight", "attn_output_a.weight", "attn_out.weight", "attn_o.weight")
+_STACKS = ("ffn_gate_exps.weight", "ffn_up_exps.weight", "ffn_gate_up_exps.weight")
+# Gemma 3n: the first 20 layers own a cache whatever the size (llama.cpp sets it so too).
+GEMMA3N_OWN_CACHE = 20
+# mlx-lm caches the latent row of these although their files hold one kv_b matrix.
+_MLX_LATENT = frozenset({"deepseek2", "deepseek32", "kimi-linear", "glm-dsa"})
+
+
+@dataclass(frozen=True, slots=True)
+class Heads:
+    """Attention heads: how many, and the lengths of one key and one value."""
+
+    n_head: int
+    n_head_kv: int
+    key_length: int
+    value_length: int
+
+
+def rows(block: Block, name: str) -> int:
+    """Return how many numbers a matrix puts out, 0 if the block has none of that name."""
+    tensor = block.get(name)
+    return tensor.shape[1] if tensor is not None and len(tensor.shape) > 1 else 0
+
+
+def columns(block: Block, name: str) -> int:
+    """Return how many numbers a tensor takes in, 0 if the block has none of that name."""
+    tensor = block.get(name)
+    return tensor.shape[0] if tensor is not None and tensor.shape else 0
+
+
+class Geometry:
+    """Reads one model's blocks; `is_guessed` tells whether head counts had to be made up."""
+
+    def __init__(self, architecture: str, keys: Keys, n_block: int, is_mlx: bool) -> None:
+        self._architecture = architecture
+        self._keys = keys
+        self._windows = Windows(architecture, keys, n_block)
+        self._latent_without_split = is_mlx and architecture in _MLX_LATENT
+        self._first_reusing = _first_reusing(architecture, keys, n_block)
+        self._embedding_length = keys.count("embedding_length") or 0
+        self.is_guessed = False
+
+    def layer(self, index: int, block: Block) -> Layer:
+        """Return the shape of one block."""
+        mixer, state = mixer_of(block, self._keys, index, self._architecture)
+        experts, used = self._experts(index, block)
+        plain = Layer(
+            index, "none", mixer=mixer, state_elements=state, n_expert=experts, n_expert_used=used
+        )
+        if not _has_attention(block) or (mixer == "linear" and "ssm_conv1d.weight" not in block):
+            return plain
+        has_kv = self._first_reusing is None or index < self._first_reusing
+        return replace(
+            self._attending(plain, block),
+            has_kv=has_kv,
+            index_length=rows(block, "indexer.attn_k.weight")
+            or rows(block, "indexer.k_proj.weight"),
+            n_index_head=(self._keys.count("attention.indexer.head_count") or 0)
+            if "indexer.proj.weight" in block or "indexer.q_proj.weight" in block
+            else 0,
+        )
+
+    def _attending(self, plain: Layer, block: Block) -> Layer:
+        latent = self._latent(plain.index, block)
+        window = self._windows.at(plain.index)
+        kind: AttentionKind = "full" if window is None else "sliding"
+        heads = latent or self._heads(plain.index, block, is_sliding=window is not None)
+        if latent is not None:
+            kind = "mla"
+        return replace(
+            plain,
+            attention=kind,
+            n_head=heads.n_head,
+            n_head_kv=heads.n_head_kv,
+            key_length=heads.key_length,
+            value_length=heads.value_length,
+            window=window,
+        )
+
+    def _latent(self, index: int, block: Block) -> Heads | None:
+        """Return MLA's cached row as one key head, if the block caches it."""
+        row = rows(block, "attn_kv_a_mqa.weight")
+        if not row or not ("attn_k_b.weight" in block or self._latent_without_split):
+            return None
+        n_head = self._keys.at("attention.head_count", index) or 0
+        per_head = block.get("attn_k_b.weight")
+        if per_head is not None and len(per_head.shape) > 2:
+            n_head = per_head.shape[2]
+        rank = columns(block, "attn_kv_a_norm.weight")
+        rank = rank or self._keys.count("attention.kv_lora_rank") or row
+        return Heads(max(n_head, 1), 1, row, min(rank, row))
+
+    def _heads(self, index: int, block: Block, is_sliding: bool) -> Heads:
+        told = self._told_heads(index, block, is_sliding)
+        wide = columns(block, "attn_output.weight")
+        key_rows, value_rows = rows(block, "attn_k.weight"), rows(block, "attn_v.weight")
+        fused = rows(block, "attn_qkv.weight")
+        if not told.n_head or not told.key_length:
+            self.is_guessed = True
+            told = _guessed(block, wide, key_rows or max(fused - wide, 0) // 2)
+            self._keys.warn(
+                "the header gives no usable attention head count; heads of "
+                f"{told.key_length} are assumed from the tensors' shapes"
+            )
+        return self._reconciled(index, told, key_rows, value_rows)
+
+    def _told_heads(self, index: int, block: Block, is_sliding: bool) -> Heads:
+        keys = self._keys
+        n_head = keys.at("attention.head_count", index) or 0
+        n_head_kv = keys.at("attention.head_count_kv", index)
+        if n_head_kv is None:
+            n_head_kv = n_head
+        suffix = "_swa" if is_sliding else ""
+        key_length = keys.count("attention.key_length" + suffix) or keys.count(
+            "attention.key_length"
+        )
+        if not key_length and n_head:
+            key_length = self._embedding_length // n_head
+        value_length = keys.count("attention.value_length" + suffix) or keys.count(
+            "attention.value_length"
+        )
+        if not value_length:
+            wide = columns(block, "attn_output.weight")
+            value_length = wide // n_head if n_head and wide else key_length
+        return Heads(n_head, n_head_kv, key_length or 0, value_length or 0)
+
+    def _reconciled(self, index: int, told: Heads, key_rows: int, value_rows: int) -> Heads:
+        """Return the heads with cached widths as the key and value matrices have them."""
+        if not key_rows or told.n_head_kv * told.key_length == key_rows:
+            return told
+        self._keys.warn(
+            f"blk.{index}.attn_k puts out {key_rows} numbers, the metadata says "
+            f"{told.n_head_kv} heads of {told.key_length}; the tensor is believed"
+        )
+        n_head_kv, key_length = key_rows // told.key_length, told.key_length
+        if key_rows % told.key_length:
+            n_head_kv, key_length = 1, key_rows
+        value_length = value_rows // n_head_kv if value_rows else told.value_length
+        return Heads(told.n_head, n_head_kv, key_length, value_length)
+
+    def _experts(self, index: int, block: Block) -> tuple[int, int]:
+        """Return how many experts a block has and how many a token uses; (0, 0) if it has none."""
+        n_expert = next((block[s].shape[-1] for s in _STACKS if s in block and block[s].shape), 0)
+        if not n_expert and "ffn_up.0.weight" in block:
+            n_expert = sum(name.startswith("ffn_up.") for name in block)
+        if not n_expert:
+            return 0, 0
+        used = self._keys.at("expert_used_count", index)
+        if used is None or not 0 < used <= n_expert:
+            self._keys.warn(
+                f"expert_used_count is {used}, expected 1 to {n_expert}; "
+                "every expert is taken to be read, which is slower than the truth"
+            )
+            used = n_expert
+        return n_expert, used
+
+
+def _has_attention(block: Block) -> bool:
+    # A gated delta net has attn_qkv too, but its own output matrix.
+    return any(q in block for q in _QUERIES) and any(o in block for o in _OUTPUTS)
+
+
+def _first_reusing(architecture: str, keys: Keys, n_block: int) -> int | None:
+    shared = keys.count("attention.shared_kv_layers")
+    if shared is not None:
+        return max(n_block - shared, 0) if shared else None
+    return GEMMA3N_OWN_CACHE if architecture == "gemma3n" else None
+
+
+def _guessed(block: Block, wide: int, key_rows: int) -> Heads:
+    """Return heads that fit the widths; bytes and operations do not depend on the split."""
+    norm = columns(block, "attn_q_norm.weight")
+    candidates = [norm, 128, 64] if norm else [128, 64]
+    width = wide or key_rows or 1
+    length = next((c for c in candidates if width % c == 0 and key_rows % c == 0), 1)
+    return Heads(max(width // length, 1), key_rows // length, length, length)
+
+
+def mixer_of(block: Block, keys: Keys, index: int, architecture: str) -> tuple[Mixer, int]:
+    """Return the recurrent mixer of a block and the numbers it keeps for a sequence.
+
+    Sizes as in llama.cpp's `llama_hparams::n_embd_r` and `n_embd_s`.
+    """
+    if "time_mix_output.weight" in block or "time_mix_key.weight" in block:
+        width = columns(block, "time_mix_key.weight")
+        head = keys.count("wkv.head_size") or 64
+        return "rwkv", width * (head + (keys.count("token_shift_count") or 2))
+    if "shortconv.conv.weight" in block:
+        taps = max(columns(block, "shortconv.conv.weight") - 1, 0)
+        return "conv", taps * rows(block, "shortconv.conv.weight")
+    if "ssm_conv1d_q.weight" in block:
+        return "linear", _delta_attention_state(block)
+    if "ssm_conv1d.weight" in block:
+        return _scan_state(block, keys)
+    if architecture == "minimax-01" and "attn_gate.weight" in block:
+        n_head = keys.at("attention.head_count", index) or 0
+        return "linear", n_head * (keys.count("attention.key_length") or 0) ** 2
+    return "none", 0
+
+
+def _delta_attention_state(block: Block) -> int:
+    """Return the state of Kimi's delta attention: three convolutions and a square a head."""
+    conv = block["ssm_conv1d_q.weight"].shape
+    width = conv[-1] if len(conv) < 4 else conv[2]
+    return width * (columns(block, "ssm_norm.weight") + 3 * max(conv[0] - 1, 0))
+
+
+def _scan_state(block: Block, keys: Keys) -> tuple[Mixer, int]:
+    """Return the state of Mamba 1, Mamba 2 and gated delta nets: width x state + convolution."""
+    channels = rows(block, "ssm_conv1d.weight")
+    width = columns(block, "ssm_out.weight") or channels
+    is_delta = any(f"{name}.weight" in block for name in ("ssm_beta", "ssm_ba", "ssm_alpha"))
+    state = keys.count("ssm.state_size") or 0
+    if not state:
+        state = columns(block, "ssm_norm.weight" if is_delta else "ssm_a")
+    convolution = max(columns(block, "ssm_conv1d.weight") - 1, 0) * channels
+    return ("linear" if is_delta else "ssm"), state * width + convolution
