@@ -86,7 +86,7 @@ def _tensor_table(header: Header) -> Table:
 
 def run(model: str, tensors: bool, offline: bool, output: str) -> int:
     """Print a model's contents; exit code 1 when it holds no weights."""
-    from tokcast.predictor.read_spec import model_spec
+    from tokcast.predictor.model import model_spec
     from tokcast.predictor.sources import open_model
 
     header = open_model(model, offline=offline or None)

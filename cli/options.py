@@ -1,6 +1,6 @@
 """From what was typed to values, with errors that say what to do."""
 
-from tokcast.hosts.quantity import parse_bytes, parse_count
+from tokcast.hosts.quantity import parse_bandwidth, parse_bytes, parse_count, parse_tflops
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.quants import TYPES_BY_NAME
@@ -24,17 +24,6 @@ def one_count(text: str, flag: str, at_least: int = 1) -> int:
     if len(values) != 1 or values[0] < at_least:
         raise InputError(f"{flag} {text!r}: expected one number of at least {at_least}")
     return values[0]
-
-
-def positive(text: str, flag: str, unit: str) -> float:
-    """Return a finite number above 0 in `unit`."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = 0.0
-    if not 0 < value < float("inf"):
-        raise InputError(f"{flag} {text!r}: expected a number above 0 in {unit}")
-    return value
 
 
 def cache_type(text: str, flag: str) -> str:
@@ -87,8 +76,8 @@ def host_of(
     """Return the host named, given by numbers, or detected, with notes on what is uncertain."""
     from tokcast.hosts.custom import from_numbers, from_toml, override
 
-    bytes_per_s = None if bandwidth is None else positive(bandwidth, "--bandwidth", "GB/s") * 1e9
-    flops_per_s = None if tflops is None else positive(tflops, "--tflops", "TFLOPS") * 1e12
+    bytes_per_s = None if bandwidth is None else parse_bandwidth(bandwidth)
+    flops_per_s = None if tflops is None else parse_tflops(tflops)
     memory_bytes = None if memory is None else parse_bytes(memory)
     if name is None and bytes_per_s is not None:
         return from_numbers(bytes_per_s, flops_per_s, memory_bytes), ()

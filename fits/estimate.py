@@ -18,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.sparse.linalg import splu
 
 Floats = npt.NDArray[np.float64]
 
@@ -128,20 +129,23 @@ def fit(
     log_rate, jacobian = _linearise(design, theta)
     value = _objective(design.log_rate - log_rate, design.weight, theta, prior, s)
     converged, n_iterations = False, 0
-    curvature = np.diag(precision)
+    ridge = sparse.diags_array(precision)
+    curvature = sparse.csc_array(ridge)
     while not converged and n_iterations < s.n_iterations:
         n_iterations += 1
         residual = design.log_rate - log_rate
         robust = (s.freedom + 1) / (s.freedom + (residual / s.scale) ** 2)
         w = design.weight * robust / s.scale**2
         weighted = jacobian.T @ sparse.diags_array(w)
-        curvature = np.asarray((weighted @ jacobian).todense()) + np.diag(precision)
-        step = np.linalg.solve(curvature, weighted @ residual - precision * theta)
+        curvature = sparse.csc_array(weighted @ jacobian + ridge)
+        step = splu(curvature).solve(weighted @ residual - precision * theta)
         before = value
         theta, value = _downhill(design, theta, step, value, prior, s)
         log_rate, jacobian = _linearise(design, theta)
         converged = before - value < s.tolerance * max(1.0, abs(value))
-    stderr = np.sqrt(np.diag(np.linalg.inv(curvature))) if errors else np.full(theta.size, np.nan)
+    stderr = np.full(theta.size, np.nan)
+    if errors:
+        stderr = np.sqrt(np.diag(np.linalg.inv(curvature.toarray())))
     return Estimate(design.names, theta, stderr, design.log_rate.size, n_iterations, converged)
 
 

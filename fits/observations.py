@@ -16,7 +16,7 @@ from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Work, Workload, ledger
 from tokcast.predictor.memory import memory
-from tokcast.predictor.read_spec import model_spec
+from tokcast.predictor.model import model_spec
 from tokcast.predictor.roofline import ceiling_tok_per_s, tokens_of
 from tokcast.predictor.spec import ModelSpec
 from tokcast.predictor.terms import Run

@@ -2,6 +2,7 @@
 
 from tokcast.measurements.schema import Measurement
 from tokcast.predictor.ledger import Workload
+from tokcast.predictor.quants import TYPES_BY_NAME
 
 # LocalScore's nine (prompt, answer) lengths, in tokens. Its published prompt and generation speeds
 # are means of tokens/s over them. Source: Mozilla-Ocho/llamafile, localscore/, 2025.
@@ -17,6 +18,13 @@ LOCALSCORE = (
     (16, 1536),
 )
 DEFAULT_UBATCH = 512
+_CACHE_ALIASES = {"FP16": "F16", "BFLOAT16": "BF16"}
+
+
+def _cache_type(text: str) -> str:
+    """Return a cache type by its ggml name; types of forks stand as the nearest size known."""
+    name = _CACHE_ALIASES.get(text.upper(), text.upper())
+    return name if name in TYPES_BY_NAME else "F16"
 
 
 def _workload(m: Measurement, n_prompt: float, n_gen: float, n_depth: float) -> Workload:
@@ -27,8 +35,8 @@ def _workload(m: Measurement, n_prompt: float, n_gen: float, n_depth: float) -> 
         n_prompt=max(int(n_prompt), 1),
         n_depth=int(depth),
         n_ubatch=int(m.n_ubatch or DEFAULT_UBATCH),
-        type_k=(m.type_k or "F16").upper(),
-        type_v=(m.type_v or m.type_k or "F16").upper(),
+        type_k=_cache_type(m.type_k or "F16"),
+        type_v=_cache_type(m.type_v or m.type_k or "F16"),
         flash_attention=m.flash_attn != 0,
     )
 
