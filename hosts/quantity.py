@@ -1,0 +1,78 @@
+"""Reading sizes, counts and rates as people type them."""
+
+import math
+import re
+
+from tokcast.predictor.errors import InputError
+
+_POWER = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+_NUMBER = r"\s*([+-]?(?:\d+(?:\.\d*)?|\.\d+)(?:e[+-]?\d+)?|[+-]?(?:nan|inf(?:inity)?))\s*"
+_BYTES = re.compile(_NUMBER + r"(?:([kmgt]?)(?:i?b)?)\s*", re.IGNORECASE)
+_COUNT = re.compile(_NUMBER + r"([kmg]?)i?\s*", re.IGNORECASE)
+_BANDWIDTH = re.compile(_NUMBER + r"(?:([mgt])b/s)?\s*", re.IGNORECASE)
+_RATE = re.compile(_NUMBER + r"(?:([gtp])flop(?:s|/s)?)?\s*", re.IGNORECASE)
+_SMALLEST_BARE_BYTES = 2**20
+
+
+def parse_bytes(text: str) -> float:
+    """Return a memory size in bytes: `24G`, `24GB` and `24GiB` are all 24 x 2^30.
+
+    Memory is sold in powers of two whatever the label says, so all three spellings mean the
+    card that is called "24 GB". A number without a suffix counts bytes. Raises InputError
+    if the text is not a positive size, or is a bare number too small to be one.
+    """
+    expected = "a size such as 24G, 512M or 24000000000"
+    match = _BYTES.fullmatch(text)
+    if match is None:
+        raise InputError(f"memory {text!r}: expected {expected}")
+    number = _positive(match[1], text, "memory", expected)
+    if text.strip().lstrip("+").replace(".", "").isdigit() and number < _SMALLEST_BARE_BYTES:
+        raise InputError(f"memory {text!r} means {text.strip()} bytes: write {text.strip()}G")
+    return number * 1024.0 ** _POWER[match[2].lower()]
+
+
+def parse_count(text: str, *, minimum: int = 0) -> int:
+    """Return a whole number of tokens or layers; `32k` is 32 x 1024.
+
+    Context lengths are powers of two, and those who say 32k mean 32768. Raises InputError if
+    the text is not a whole number or is below `minimum`.
+    """
+    expected = f"a whole number from {minimum} up, such as 512 or 64k"
+    match = _COUNT.fullmatch(text)
+    number = float(match[1]) * 1024 ** _POWER[match[2].lower()] if match else math.nan
+    if not math.isfinite(number) or number != int(number) or number < minimum:
+        raise InputError(f"count {text!r}: expected {expected}")
+    return int(number)
+
+
+def parse_bandwidth(text: str) -> float:
+    """Return bytes per second from GB/s (`400`, `400GB/s`) or `1.8TB/s`, decimal as published.
+
+    Raises InputError if the text is not a positive rate.
+    """
+    expected = "GB/s, such as 400, 400GB/s or 1.8TB/s"
+    match = _BANDWIDTH.fullmatch(text)
+    if match is None:
+        raise InputError(f"bandwidth {text!r}: expected {expected}")
+    scale = {"m": 1e6, "g": 1e9, "t": 1e12}[(match[2] or "g").lower()]
+    return _positive(match[1], text, "bandwidth", expected) * scale
+
+
+def parse_tflops(text: str) -> float:
+    """Return operations per second from TFLOPS (`30`, `30TFLOPS`, `1.2PFLOPS`, `800GFLOPS`).
+
+    Raises InputError if the text is not a positive rate.
+    """
+    expected = "TFLOPS, such as 30 or 0.5"
+    match = _RATE.fullmatch(text)
+    if match is None:
+        raise InputError(f"tflops {text!r}: expected {expected}")
+    scale = {"g": 1e9, "t": 1e12, "p": 1e15}[(match[2] or "t").lower()]
+    return _positive(match[1], text, "tflops", expected) * scale
+
+
+def _positive(number: str, text: str, what: str, expected: str) -> float:
+    value = float(number)
+    if not math.isfinite(value) or value <= 0:
+        raise InputError(f"{what} {text!r} is not positive and finite: expected {expected}")
+    return value
