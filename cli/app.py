@@ -182,6 +182,25 @@ def doctor(output: Output = "table") -> None:
     raise typer.Exit(command.run(output))
 
 
+@app.command()
+def fit(
+    save: Annotated[
+        str | None, typer.Option("--save", metavar="FILE", help="Write the coefficients here.")
+    ] = None,
+    effects: Annotated[
+        bool, typer.Option("--effects", help="List the effects with their standard errors.")
+    ] = False,
+    output: Output = "table",
+) -> None:
+    """Fit the coefficients again from the packaged measurements, with their held-out error.
+
+    Example: tokcast fit --effects
+    """
+    from tokcast.cli import fit as command
+
+    raise typer.Exit(command.run(save, effects, output))
+
+
 @hosts_app.command("list")
 def hosts_list(
     text: Annotated[

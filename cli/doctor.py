@@ -1,0 +1,90 @@
+"""`tokcast doctor`: what this installation can and can't do."""
+
+import importlib.util
+import os
+import platform
+import shutil
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+
+from tokcast.cli.render import Report, Table, render
+from tokcast.fits.released import released
+from tokcast.hosts.detect import detect
+from tokcast.hosts.registry import chips
+from tokcast.predictor.catalogue import names
+from tokcast.predictor.errors import InputError
+
+_OPTIONAL = {
+    "llama_cpp": "measure with llama-cpp-python",
+    "mlx": "measure with MLX",
+    "pynvml": "read NVIDIA clocks and power",
+}
+_TOOLS = ("llama-bench", "llama-server", "nvidia-smi", "rocm-smi", "ollama")
+_SETTINGS = ("HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE", "HF_HOME", "LLAMA_CACHE", "TOKCAST_CACHE")
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One finding: `status` is ok, note or problem."""
+
+    what: str
+    status: str
+    found: str
+
+
+def _data() -> Iterator[Check]:
+    try:
+        c = released()
+        n = sum(c.n_observations.values())
+        yield Check("coefficients", "ok", f"{c.digest}, from {n:,} configurations")
+    except InputError as error:
+        yield Check("coefficients", "problem", str(error))
+    yield Check("chips", "ok", f"{len(chips())} known")
+    yield Check("catalogue", "ok", f"{len(names())} models")
+
+
+def _machine() -> Iterator[Check]:
+    found = detect()
+    for host in found.hosts:
+        yield Check("chip", "ok", f"{host.name}, {host.bytes_per_s / 1e9:.0f} GB/s")
+    if not found.hosts:
+        yield Check("chip", "problem", "none recognised; give --host or --bandwidth")
+    for note in found.notes:
+        yield Check("detection", "note", note)
+
+
+def _environment(environ: Mapping[str, str]) -> Iterator[Check]:
+    for module, use in _OPTIONAL.items():
+        there = importlib.util.find_spec(module) is not None
+        yield Check(module, "ok" if there else "note", use if there else f"not installed: {use}")
+    for tool in _TOOLS:
+        path = shutil.which(tool)
+        yield Check(tool, "ok" if path else "note", path or "not on PATH")
+    for name in _SETTINGS:
+        if name in environ:
+            shown = "set" if "TOKEN" in name else environ[name]
+            yield Check(name, "ok", shown)
+
+
+def _places(environ: Mapping[str, str]) -> Iterator[Check]:
+    from tokcast.predictor.sources import model_folders
+
+    for name, folder in model_folders(environ):
+        yield Check(name, "ok" if Path(folder).is_dir() else "note", str(folder))
+
+
+def run(output: str) -> int:
+    """Print the findings; exit code 1 when one of them is a problem."""
+    checks = [*_data(), *_machine(), *_environment(os.environ), *_places(os.environ)]
+    problems = [c for c in checks if c.status == "problem"]
+    verdict = (
+        f"tokcast {version('tokcast')} on Python {platform.python_version()}, "
+        f"{platform.system()} {platform.machine()}: "
+        + (f"{len(problems)} problems" if problems else "ready to predict")
+    )
+    table = Table(("check", "status", "found"), tuple((c.what, c.status, c.found) for c in checks))
+    records = [{"check": c.what, "status": c.status, "found": c.found} for c in checks]
+    print(render(Report((verdict,), (table,), (), {"checks": records}, records), output))
+    return 1 if problems else 0

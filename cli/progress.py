@@ -1,0 +1,26 @@
+"""Progress on stderr, on a terminal only."""
+
+import sys
+from types import TracebackType
+
+
+class Progress:
+    """One line that is overwritten, and wiped at the end; silent when stderr is no terminal."""
+
+    def __init__(self) -> None:
+        self._shown = sys.stderr.isatty()
+
+    def __call__(self, text: str) -> None:
+        if self._shown:
+            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+    def __enter__(self) -> "Progress":
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self("")

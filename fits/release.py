@@ -1,0 +1,151 @@
+"""Estimating the coefficients that ship: effects on all clean rows, intervals on rows left out."""
+
+import hashlib
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from tokcast.fits.design import design
+from tokcast.fits.estimate import Design, Estimate, fit, predict_log_rate, prior_of
+from tokcast.fits.observations import Observation
+from tokcast.fits.priors import PRIORS
+from tokcast.fits.scores import Score, host_quantiles, score
+from tokcast.fits.splits import folds
+from tokcast.predictor.coefficients import SCHEMA
+from tokcast.predictor.effects import family
+from tokcast.predictor.prediction import Evidence
+
+Floats = npt.NDArray[np.float64]
+LEVELS = (0.8, 0.95)
+N_FOLDS = 10
+SMALL = 1e-4
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Log residuals of rows whose chips or models the fit did not see, by evidence."""
+
+    residual: Floats
+    hosts: tuple[str, ...]
+    evidence: tuple[Evidence, ...]
+
+    def of(self, kind: Evidence) -> tuple[Floats, list[str]]:
+        """Return the residuals and hosts of one class of evidence."""
+        keep = [i for i, e in enumerate(self.evidence) if e == kind]
+        return self.residual[keep], [self.hosts[i] for i in keep]
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseFit:
+    """One phase's effects with their standard errors, and its held-out residuals."""
+
+    estimate: Estimate
+    left_out: LeftOut
+    n_hosts: int
+
+
+def _host_evidence(train: Sequence[Observation], o: Observation) -> Evidence:
+    families = {(family(t.host), t.run.backend) for t in train}
+    known = (family(o.host), o.run.backend) in families
+    return "same chip family" if known else "spec sheet only"
+
+
+def _leave_out(
+    observations: Sequence[Observation],
+    d: Design,
+    start: Floats,
+    groups: Sequence[str],
+    progress: Callable[[str], None],
+    what: str,
+) -> Floats:
+    """Return log(measured / predicted) of every row, its group left out of the fit."""
+    prior = prior_of(d.names, PRIORS)
+    residual = np.full(len(observations), np.nan)
+    for k, (train, test) in enumerate(folds(groups, N_FOLDS)):
+        progress(f"{what} {k + 1}/{N_FOLDS}")
+        theta = fit(d.take(train), prior, start).theta
+        residual[test] = d.log_rate[test] - predict_log_rate(d.take(test), theta)
+    return residual
+
+
+def fit_phase(observations: Sequence[Observation], progress: Callable[[str], None]) -> PhaseFit:
+    """Return one phase's fit, with residuals of chips left out and of models left out."""
+    d = design(observations)
+    phase = observations[0].phase
+    progress(f"{phase}: all rows")
+    estimate = fit(d, prior_of(d.names, PRIORS), errors=True)
+    chips = [o.host.name for o in observations]
+    models = [o.model_id for o in observations]
+    by_chip = _leave_out(observations, d, estimate.theta, chips, progress, f"{phase}: chips")
+    by_model = _leave_out(observations, d, estimate.theta, models, progress, f"{phase}: models")
+    others = {
+        name: [o for o in observations if o.host.name != name] for name in dict.fromkeys(chips)
+    }
+    evidence = {
+        (o.host.name, o.run.backend): _host_evidence(others[o.host.name], o) for o in observations
+    }
+    kinds: list[Evidence] = [evidence[o.host.name, o.run.backend] for o in observations]
+    known: list[Evidence] = ["same host"] * len(observations)
+    left_out = LeftOut(
+        np.concatenate([by_chip, by_model]), tuple(chips + chips), tuple(kinds + known)
+    )
+    return PhaseFit(estimate, left_out, len(others))
+
+
+def scores(left_out: LeftOut) -> dict[str, Score]:
+    """Return the held-out score of each class of evidence."""
+    found = {}
+    for kind in dict.fromkeys(left_out.evidence):
+        residual, hosts = left_out.of(kind)
+        found[kind] = score(residual, hosts)
+    return found
+
+
+def _intervals(fits: Mapping[str, PhaseFit]) -> dict[str, dict[str, list[float]]]:
+    made = {}
+    for phase, fitted in fits.items():
+        for kind in dict.fromkeys(fitted.left_out.evidence):
+            residual, hosts = fitted.left_out.of(kind)
+            made[f"{phase}/{kind}"] = {
+                f"{level:g}": [round(q, 5) for q in host_quantiles(residual, hosts, level)]
+                for level in LEVELS
+            }
+    return made
+
+
+def _effects(fits: Mapping[str, PhaseFit]) -> dict[str, float]:
+    return {
+        name: round(float(value), 5)
+        for fitted in fits.values()
+        for name, value in zip(fitted.estimate.names, fitted.estimate.theta, strict=True)
+        if abs(value) > SMALL or "|chip=" in name or "|family=" in name
+    }
+
+
+def release(
+    observations: Sequence[Observation], progress: Callable[[str], None]
+) -> tuple[dict[str, Any], dict[str, PhaseFit]]:
+    """Return the coefficients as released JSON, and the fits behind them."""
+    fits = {
+        phase: fit_phase([o for o in observations if o.phase == phase], progress)
+        for phase in ("prefill", "decode")
+    }
+    n = Counter(f"{o.phase}/{o.run.backend}" for o in observations)
+    deepest: dict[str, int] = {}
+    for o in observations:
+        key = f"{o.phase}/{o.run.backend}"
+        deepest[key] = max(deepest.get(key, 0), *(w.n_depth for w in o.workloads))
+    body = {
+        "schema": SCHEMA,
+        "n_observations": dict(sorted(n.items())),
+        "deepest": dict(sorted(deepest.items())),
+        "intervals": _intervals(fits),
+        "effects": dict(sorted(_effects(fits).items())),
+    }
+    text = json.dumps(body, sort_keys=True)
+    return {"digest": hashlib.sha256(text.encode()).hexdigest()[:12], **body}, fits
