@@ -11,6 +11,7 @@ class Progress:
         self._shown = sys.stderr.isatty()
 
     def __call__(self, text: str) -> None:
+        """Show the text in place of what was shown."""
         if self._shown:
             print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
