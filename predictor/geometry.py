@@ -217,9 +217,10 @@ def mixer_of(block: Block, keys: Keys, index: int, architecture: str) -> tuple[M
 
 def _delta_attention_state(block: Block) -> int:
     """Return the state of Kimi's delta attention: three convolutions and a square a head."""
-    conv = block["ssm_conv1d_q.weight"].shape
-    width = conv[-1] if len(conv) < 4 else conv[2]
-    return width * (columns(block, "ssm_norm.weight") + 3 * max(conv[0] - 1, 0))
+    # (taps, 1, width), with another 1 in some files
+    taps, *widths = block["ssm_conv1d_q.weight"].shape or (0,)
+    width = max(widths, default=0)
+    return width * (columns(block, "ssm_norm.weight") + 3 * max(taps - 1, 0))
 
 
 def _scan_state(block: Block, keys: Keys) -> tuple[Mixer, int]:

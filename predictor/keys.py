@@ -7,6 +7,7 @@ short. Every reader here answers None then, and keeps a sentence for the user.
 from collections.abc import Mapping
 
 from tokcast.predictor.header import SkippedArray, Value
+from tokcast.predictor.text import printable
 
 # No real length, head, expert or vocabulary count comes near it; a product of two is harmless.
 LARGEST = 2**31 - 1
@@ -14,8 +15,7 @@ LARGEST = 2**31 - 1
 
 def shown(value: object) -> str:
     """Return a value as it can be printed: escaped and short."""
-    text = repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."
+    return printable(repr(value), 40)
 
 
 class Keys:
@@ -24,6 +24,7 @@ class Keys:
     def __init__(self, metadata: Mapping[str, Value], prefix: str) -> None:
         self._metadata = metadata
         self._prefix = prefix
+        self._shown = printable(prefix, 40)
         self._warnings: dict[str, None] = {}
 
     @property
@@ -52,7 +53,7 @@ class Keys:
         if isinstance(value, tuple):
             if block >= len(value):
                 self.warn(
-                    f"{self._prefix}.{name} has {len(value)} entries, fewer than the blocks; "
+                    f"{self._shown}.{name} has {len(value)} entries, fewer than the blocks; "
                     "the rest is taken from the tensors' shapes"
                 )
                 return None
@@ -71,7 +72,7 @@ class Keys:
         if number is not None and 0 <= number <= LARGEST:
             return number
         self.warn(
-            f"{self._prefix}.{name} is {shown(value)}, expected a whole number "
+            f"{self._shown}.{name} is {shown(value)}, expected a whole number "
             f"from 0 to {LARGEST}; ignored"
         )
         return None

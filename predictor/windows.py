@@ -77,7 +77,7 @@ class Windows:
         self._keys = keys
         self._flags = keys.flags("attention.sliding_window_pattern")
         self._rule = _rule(architecture, keys, n_block, self._flags is not None)
-        self._window = _window(architecture, keys, self._rule, self._flags is not None)
+        self._window = _window(architecture, keys, self._rule)
         if self._window and self._flags is None and self._rule.every is None:
             keys.warn(
                 f"a sliding window of {self._window} without a pattern this version knows for "
@@ -109,11 +109,11 @@ def _rule(architecture: str, keys: Keys, n_block: int, has_flags: bool) -> Windo
     return WindowRule(every, rule.full_first, rule.window, rule.is_fixed)
 
 
-def _window(architecture: str, keys: Keys, rule: WindowRule, has_flags: bool) -> int | None:
-    written = keys.count("attention.sliding_window")
-    # A llama.cpp decoder that is not in the table ignores the key: Phi-3, Mistral 7B v0.1.
-    if architecture in KNOWN and architecture not in WINDOW_RULES and not has_flags:
+def _window(architecture: str, keys: Keys, rule: WindowRule) -> int | None:
+    # A known decoder that is not in the table ignores the keys: Phi-3, Mistral 7B v0.1.
+    if architecture in KNOWN and architecture not in WINDOW_RULES:
         return None
+    written = keys.count("attention.sliding_window")
     if written == 0:
         return None
     if rule.is_fixed or written is None:
