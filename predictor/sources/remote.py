@@ -1,0 +1,168 @@
+"""A file on a web server, read from its start and no further than needed."""
+
+import re
+import time
+from collections.abc import Callable, Iterator
+
+from tokcast.predictor.errors import InputError
+from tokcast.predictor.sources.http_errors import BrokenConnectionError, HttpError, shown
+from tokcast.predictor.sources.session import Answer, Session
+
+MAX_BREAKS = 5
+_RANGE = re.compile(r"bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)")
+_EXPIRED = frozenset({401, 403, 404, 410})
+
+
+class ChangedError(InputError):
+    """Another file came to lie at the address while it was read."""
+
+
+class RemoteFile:
+    """Bytes of a file in order, by growing ranges; `read` is made for a parser.
+
+    `first_bytes` is the length of the first range, `target(bytes so far)` the end of each further
+    one. A server that ignores ranges is read as a stream. A broken connection goes on where
+    it stopped, `MAX_BREAKS` times. `known_etag` is what a cache has: `is_known` says after
+    `open` that it is still right.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        url: str,
+        first_bytes: int,
+        target: Callable[[bytearray], int],
+        known_etag: str = "",
+    ) -> None:
+        self._session = session
+        self._url = url
+        self._at_url = url
+        self._end = first_bytes
+        self._target = target
+        self._known_etag = known_etag
+        self._stop_at = time.monotonic() + session.settings.patience_seconds
+        self._answer: Answer | None = None
+        self._chunks: Iterator[bytes] = iter(())
+        self._validator = ""
+        self._in_ranges = False
+        self._n_breaks = 0
+        self._asked_from = 0
+        self._position = 0
+        self.data = bytearray()
+        self.size: int | None = None
+        self.etag = ""
+
+    @property
+    def is_known(self) -> bool:
+        """Return whether the server confirmed `known_etag`; there is nothing to read then."""
+        return self._answer is not None and self._answer.status == 304
+
+    @property
+    def consumed(self) -> bytes:
+        """Return what was read so far."""
+        return bytes(memoryview(self.data)[: self._position])
+
+    def open(self) -> None:
+        """Ask for the first range; raise HttpError where the server refuses."""
+        headers = {"If-None-Match": f'"{self._known_etag}"'} if self._known_etag else {}
+        self._request(headers)
+
+    def close(self) -> None:
+        """Stop the transfer."""
+        if self._answer is not None:
+            self._answer.close()
+
+    def read(self, n: int) -> bytes:
+        """Return 1 to `n` bytes as they arrive, none at the end of the file."""
+        while self._position == len(self.data):
+            if self._is_complete or not self._receive():
+                return b""
+        start = self._position
+        self._position = min(start + n, len(self.data))
+        return bytes(memoryview(self.data)[start : self._position])
+
+    @property
+    def _is_complete(self) -> bool:
+        return self.size is not None and len(self.data) >= self.size
+
+    def _receive(self) -> bool:
+        """Add what arrives next; return whether there can be more."""
+        if time.monotonic() > self._stop_at:
+            patience_s = self._session.settings.patience_seconds
+            raise HttpError(
+                f"{shown(self._url)}: not read within {patience_s:.0f} s; try again later",
+                is_passing=True,
+            )
+        try:
+            chunk = next(self._chunks, b"")
+        except BrokenConnectionError as error:
+            self._resume(error)
+            return True
+        if chunk:
+            self.data += chunk
+            return True
+        if not self._in_ranges:
+            self.size = len(self.data)
+            return False
+        if len(self.data) == self._asked_from:
+            raise HttpError(
+                f"{shown(self._url)}: the server sent nothing from byte {len(self.data)}"
+            )
+        if len(self.data) >= self._end:
+            self._end = self._target(self.data)
+        self._request({})
+        return True
+
+    def _resume(self, error: BrokenConnectionError) -> None:
+        self._n_breaks += 1
+        if self._n_breaks > MAX_BREAKS:
+            raise error
+        self._session.settings.sleep(0.25 * 2**self._n_breaks)
+        self._request({})
+
+    def _request(self, headers: dict[str, str]) -> None:
+        start = self._asked_from = len(self.data)
+        headers["Range"] = f"bytes={start}-{self._end - 1}"
+        if start and self._validator.startswith('"') and self._validator.isascii():
+            headers["If-Range"] = self._validator
+        self.close()
+        answer = self._answer = self._send(headers)
+        if answer.status == 304:
+            return
+        self._at_url = answer.url
+        self._chunks = answer.chunks()
+        match = _RANGE.fullmatch(answer.response.headers.get("Content-Range", ""))
+        if answer.status == 206 and match:
+            size = None if match[2] == "*" else int(match[2])
+            self._check(answer, size, int(match[1]) == start)
+            self._in_ranges = True
+        else:
+            length = answer.response.headers.get("Content-Length", "")
+            self._check(answer, int(length) if length.isdecimal() else None, not self._in_ranges)
+            self._chunks = _after(self._chunks, start)
+
+    def _send(self, headers: dict[str, str]) -> Answer:
+        try:
+            return self._session.send(self._at_url, headers)
+        except HttpError as error:
+            # Where a redirect led to may be signed for minutes only.
+            if self._at_url == self._url or error.status not in _EXPIRED:
+                raise
+            return self._session.send(self._url, headers)
+
+    def _check(self, answer: Answer, size: int | None, fits: bool) -> None:
+        """Note what identifies the content, or raise ChangedError if it differs from before."""
+        validator = answer.response.headers.get("ETag", "")
+        if not self.data:
+            self._validator, self.size, self.etag = validator, size, answer.etag
+        elif (validator, size) != (self._validator, self.size) or not fits:
+            raise ChangedError(f"{shown(self._url)}: changed while it was read; try again")
+
+
+def _after(chunks: Iterator[bytes], n_skipped: int) -> Iterator[bytes]:
+    """Yield what comes after the first `n_skipped` bytes."""
+    for chunk in chunks:
+        rest = chunk[n_skipped:] if n_skipped else chunk
+        n_skipped = max(0, n_skipped - len(chunk))
+        if rest:
+            yield rest

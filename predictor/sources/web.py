@@ -1,0 +1,136 @@
+"""The network, and what was fetched from it before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import BytesIO
+from typing import TypeVar
+
+from tokcast.predictor.errors import InputError
+from tokcast.predictor.sources.cache import Entry, HeaderCache, open_cache
+from tokcast.predictor.sources.extent import MIB, gguf_target, safetensors_target
+from tokcast.predictor.sources.http_errors import HttpError, shown
+from tokcast.predictor.sources.remote import ChangedError, RemoteFile
+from tokcast.predictor.sources.session import Session
+from tokcast.predictor.sources.settings import Settings
+
+T = TypeVar("T")
+Parse = Callable[[Callable[[int], bytes], int | None], T]
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """How much of a file to ask for at first, and up to where after that."""
+
+    first_bytes: int
+    target: Callable[[bytearray], int]
+
+
+GGUF = Kind(MIB, gguf_target)
+# The vocabulary is in the first part.
+LATER_GGUF_PART = Kind(MIB // 16, gguf_target)
+SAFETENSORS = Kind(MIB // 8, safetensors_target)
+
+
+class Web:
+    """Files by address: from the cache where that is still right, else from the server.
+
+    `etag` is what a listing says a file's content is; a cached copy of it needs no request. Offline
+    and where no server answers, what was fetched before is used, with a warning.
+    """
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.warnings: dict[str, None] = {}
+        self._cache: HeaderCache = open_cache(settings)
+        self._session: Session | None = None
+
+    def close(self) -> None:
+        """Close the connections."""
+        if self._session is not None:
+            self._session.close()
+
+    def warn(self, sentence: str) -> None:
+        """Keep a sentence for the user."""
+        self.warnings[sentence] = None
+
+    def parsed(self, url: str, kind: Kind, parse: Parse[T], etag: str = "") -> T:
+        """Return what `parse(read, size)` makes of the start of a file."""
+
+        def use(entry: Entry) -> T:
+            return parse(BytesIO(entry.data).read, entry.size)
+
+        def fetch(entry: Entry | None) -> T:
+            file = RemoteFile(
+                self._connected(), url, kind.first_bytes, kind.target, entry.etag if entry else ""
+            )
+            try:
+                file.open()
+                if entry is not None and file.is_known:
+                    return use(entry)
+                result = parse(file.read, file.size)
+            finally:
+                file.close()
+            self._cache.store(url, Entry(file.consumed, etag or file.etag, file.size))
+            return result
+
+        return self._get(url, etag, use, fetch)
+
+    def body(self, url: str, limit: int, etag: str = "", accept: str = "*/*") -> bytes:
+        """Return a small file whole."""
+
+        def fetch(entry: Entry | None) -> bytes:
+            headers = {"Accept": accept}
+            if entry is not None and entry.etag:
+                headers["If-None-Match"] = f'"{entry.etag}"'
+            data, answer = self._connected().fetch(url, headers, limit)
+            if entry is not None and answer.status == 304:
+                return entry.data
+            self._cache.store(url, Entry(data, etag or answer.etag, len(data)))
+            return data
+
+        return self._get(url, etag, lambda entry: entry.data, fetch)
+
+    def _connected(self) -> Session:
+        if self._session is None:
+            self._session = Session(self.settings)
+        return self._session
+
+    def _get(
+        self, url: str, etag: str, use: Callable[[Entry], T], fetch: Callable[[Entry | None], T]
+    ) -> T:
+        entry = self._cache.load(url)
+        if entry is not None and (self.settings.offline or (etag and entry.etag == etag)):
+            try:
+                return self._used(entry, use, url, is_checked=not self.settings.offline)
+            except InputError:  # written by another version, perhaps
+                self._cache.discard(url)
+                entry = None
+        if self.settings.offline:
+            raise InputError(f"{shown(url)}: never fetched before, and offline; go online once")
+        try:
+            return self._fetched(url, entry, fetch)
+        except HttpError as error:
+            if entry is None or not error.is_passing:
+                raise
+            return self._used(entry, use, url, is_checked=False)
+
+    def _used(self, entry: Entry, use: Callable[[Entry], T], url: str, is_checked: bool) -> T:
+        result = use(entry)
+        if not is_checked:
+            self.warn(f"as fetched earlier, not checked for changes: {shown(url)}")
+        return result
+
+    def _fetched(self, url: str, entry: Entry | None, fetch: Callable[[Entry | None], T]) -> T:
+        try:
+            return fetch(entry)
+        except ChangedError:
+            return fetch(None)
+        except HttpError:
+            raise
+        except InputError:
+            if entry is None:
+                raise
+            self._cache.discard(url)
+            return fetch(None)
