@@ -14,9 +14,10 @@ from pathlib import Path
 from typing import Any
 
 from tokcast.predictor import mlx_quantize
-from tokcast.predictor.architecture import Architecture, Shape, from_mapping, metadata
+from tokcast.predictor.architecture import Architecture, Shape, from_mapping
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.header import Header, Tensor
+from tokcast.predictor.metadata import metadata
 from tokcast.predictor.quantize import assign
 from tokcast.predictor.quantize_rules import FILE_TYPES
 from tokcast.predictor.quants import TYPES_BY_NAME

@@ -1,9 +1,9 @@
 """The type llama-quantize gives each tensor: the rules of `quantize_rules`, applied."""
 
-import re
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 from tokcast.predictor.architecture import Architecture, Shape
 from tokcast.predictor.quantize_rules import (
@@ -41,7 +41,6 @@ _ALWAYS_F32 = (
     "_norm.weight",
 )
 _KEPT_16_BIT = ("altup", "laurel", "per_layer_model_proj")
-_BLOCK = re.compile(r"blk\.(\d+)\.")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +63,7 @@ def _more(facts: _Facts) -> bool:
     )
 
 
-_CONDITIONS: dict[str, Callable[[_Facts], bool]] = {
+CONDITIONS: dict[str, Callable[[_Facts], bool]] = {
     "first16": lambda f: f.position < f.count // 16,
     "first8": lambda f: f.position < f.count // 8,
     "middle": lambda f: f.count // 8 <= f.position < 7 * f.count // 8,
@@ -82,31 +81,40 @@ _CONDITIONS: dict[str, Callable[[_Facts], bool]] = {
 def _choose(cell: str, default: str, facts: _Facts) -> str:
     for choice in cell.split():
         conditions, _, name = choice.rpartition(":")
-        if all(_CONDITIONS[c](facts) for c in conditions.split("&") if c):
+        if all(CONDITIONS[c](facts) for c in conditions.split("&") if c):
             return name
     return default
 
 
-def role(name: str) -> str:
-    """Return the part a tensor plays in the rules; "other" for those without any."""
-    if name == "output.weight":
+@cache
+def _role(tail: str) -> str:
+    """Return the part a tensor plays in the rules, from its name without the block."""
+    if tail == "output.weight":
         return "output"
-    if name in ("token_embd.weight", "per_layer_token_embd.weight"):
+    if tail in ("token_embd.weight", "per_layer_token_embd.weight"):
         return "embedding"
-    return next((role for part, role in _ROLES if part in name), "other")
+    return next((role for part, role in _ROLES if part in tail), "other")
 
 
-def unquantized_type(name: str, shape: Shape, plain: str = "F16") -> str:
-    """Return the type before quantization: F32 for small things, `plain` for matrices."""
-    if len(shape) < 2 or not name.endswith(".weight"):
-        return "F32"
-    return "F32" if any(part in name for part in _ALWAYS_F32) else plain
+@cache
+def _treatment(tail: str) -> str:
+    """Say whether a tensor of two or more dimensions is "f32", "16 bit" or "quantized"."""
+    if not tail.endswith(".weight") or any(part in tail for part in _ALWAYS_F32):
+        return "f32"
+    return "16 bit" if any(part in tail for part in _KEPT_16_BIT) else "quantized"
 
 
 def is_quantized(name: str, shape: Shape) -> bool:
     """Say whether llama-quantize changes this tensor at all."""
-    kept = any(part in name for part in _KEPT_16_BIT)
-    return not kept and unquantized_type(name, shape) != "F32"
+    return len(shape) > 1 and _treatment(_split(name)[1]) == "quantized"
+
+
+def _split(name: str) -> tuple[int, str]:
+    """Return the block, -1 outside of them, and the rest of a tensor's name."""
+    if not name.startswith("blk."):
+        return -1, name
+    _, block, tail = name.split(".", 2)
+    return int(block), tail
 
 
 def assign(
@@ -125,58 +133,47 @@ def assign(
     type that expert weights keep whatever the file type: gpt-oss files keep MXFP4.
     Raises KeyError for a file type that is not in `FILE_TYPES`.
     """
-    named = shapes(arch)
-    if file_type in PLAIN:
-        plain = FILE_TYPES[file_type][1]
-        types = {name: unquantized_type(name, shape, plain) for name, shape in named}
-    else:
-        types = _Run(arch, file_type, named, imatrix, fused_as_v).types()
-    if experts_as is not None:
-        types.update((name, experts_as) for name in types if name.endswith("_exps.weight"))
-    return {name: types[name] for name, _ in named}
+    named = [(*_split(name), name, shape) for name, shape in shapes(arch)]
+    n_values = sum(_role(tail) in _VALUE_LIKE for _, tail, _, _ in named)
+    run = _Run(arch, file_type, n_values, imatrix, fused_as_v)
+    types = dict.fromkeys((name for _, _, name, _ in named), "")
+    for block, tail, name, shape in sorted(named):
+        chosen = run.type(block, tail, shape)
+        types[name] = experts_as if experts_as and tail.endswith("_exps.weight") else chosen
+    return types
 
 
 class _Run:
     """One pass over a model's tensors, in the order llama-quantize takes them."""
 
     def __init__(
-        self,
-        arch: Architecture,
-        file_type: str,
-        named: list[tuple[str, Shape]],
-        imatrix: bool,
-        fused_as_v: bool,
+        self, arch: Architecture, file_type: str, n_values: int, imatrix: bool, fused_as_v: bool
     ) -> None:
         self._file_type = file_type
         self._default = FILE_TYPES[file_type][1]
-        self._named = sorted(named, key=lambda pair: (_block_number(pair[0]), pair[0]))
         self._imatrix = imatrix
         self._fused_as_v = fused_as_v
-        self._blocks = arch.block_count
+        self._n_values = n_values
+        self._n_blocks = arch.block_count
         self._experts = arch.experts.count if arch.experts else 0
         self._gqa = _heads_per_kv_head(arch)
         self._tied = arch.tied_embeddings
         self._is_70b = arch.arch in ("llama", "qwen2") and arch.block_count == 80 and self._gqa > 1
-        self._row = self._effective_row()
-        self._seen: Counter[str] = Counter()
-        self._values = sum(role(name) in _VALUE_LIKE for name, _ in named)
-
-    def _effective_row(self) -> dict[str, str | None]:
-        row: dict[str, str | None] = dict(RULES.get(self._file_type, {}))
+        self._row: dict[str, str | None] = dict(RULES.get(file_type, {}))
         if self._experts == 8:
-            row.update(EIGHT_EXPERTS[self._file_type])
-        return row
+            self._row.update(EIGHT_EXPERTS[file_type])
+        self._seen: Counter[str] = Counter()
 
-    def types(self) -> dict[str, str]:
-        return {
-            name: _fit(self._type(name, shape), shape[0])
-            if is_quantized(name, shape)
-            else unquantized_type(name, shape)
-            for name, shape in self._named
-        }
+    def type(self, block: int, tail: str, shape: Shape) -> str:
+        treatment = _treatment(tail) if len(shape) > 1 else "f32"
+        if treatment == "f32":
+            return "F32"
+        if self._file_type in PLAIN:
+            return self._default
+        return "F16" if treatment == "16 bit" else _fit(self._chosen(block, tail, shape), shape[0])
 
-    def _type(self, name: str, shape: Shape) -> str:
-        part = role(name)
+    def _chosen(self, block: int, tail: str, shape: Shape) -> str:
+        part = _role(tail)
         if part == "output" or (part == "embedding" and self._tied):
             whole = shape[0] % TYPES_BY_NAME[self._default].block == 0
             return OUTPUT.get(self._file_type, "Q6_K") if whole else "Q8_0"
@@ -184,32 +181,27 @@ class _Run:
             return "MXFP4" if len(shape) > 2 and shape[2] > 1 else "Q8_0"
         if part == "embedding":
             return EMBEDDING.get(self._file_type, self._default)
-        if part in _VALUE_LIKE and self._fused_as_v:
-            part = "v"
-        facts = self._facts(part, _block_number(name))
-        cell = self._row.get("input" if part in ("gate", "up") else part)
+        return self._by_row("v" if part in _VALUE_LIKE and self._fused_as_v else part, block)
+
+    def _by_row(self, part: str, block: int) -> str:
+        facts = self._facts(part, block)
+        cell = self._row.get(part)
         chosen = _choose(cell, self._default, facts) if cell else self._default
-        if part == "v" and self._is_70b and self._file_type not in BELOW_3_BITS:
-            return "Q5_K" if chosen in ("Q3_K", "Q4_K") else chosen
-        return chosen
+        raised = part == "v" and self._is_70b and self._file_type not in BELOW_3_BITS
+        return "Q5_K" if raised and chosen in ("Q3_K", "Q4_K") else chosen
 
     def _facts(self, part: str, block: int) -> _Facts:
         """Count this tensor; its position is the block's number in a model with experts.
 
         Values are always counted, and so are ffn_down tensors below three bits.
         """
-        position, count = self._seen[part], self._blocks
+        position, count = self._seen[part], self._n_blocks
         self._seen[part] += 1
         if part == "v":
-            count = self._values
+            count = self._n_values
         elif self._experts > 1 and not (part == "down" and self._file_type in BELOW_3_BITS):
             position = block
         return _Facts(position, count, self._gqa, self._experts, self._imatrix)
-
-
-def _block_number(name: str) -> int:
-    found = _BLOCK.match(name)
-    return int(found[1]) if found else -1
 
 
 def _heads_per_kv_head(arch: Architecture) -> int:

@@ -64,8 +64,8 @@ BELOW_3_BITS = ("IQ1_S", "IQ1_M", "IQ2_XXS", "IQ2_XS", "IQ2_S", "IQ2_M")
 
 Row = dict[str, str]
 
-# "v" values, "k" keys, "q" queries, "o" attention output, "down" and "input" (gate, up) of the
-# feed-forward part and of experts, "qkv" the fused matrix where it has rules of its own
+# "v" values, "k" keys, "q" queries, "o" attention output; "down", "gate" and "up" of the
+# feed-forward part and of experts; "qkv" the fused matrix where it has rules of its own
 RULES: dict[str, Row] = {
     "Q4_0": {"down": "imatrix&first8:Q4_1"},
     "Q5_0": {"down": "imatrix&first8:Q5_1"},
@@ -88,7 +88,13 @@ RULES: dict[str, Row] = {
         "o": "IQ3_S",
         "down": "!imatrix&first8:Q4_K !imatrix:Q3_K",
     },
-    "IQ3_XS": {"v": "gqa4:Q4_K", "k": "IQ3_XXS", "q": "IQ3_XXS", "input": "middle:IQ3_XXS"},
+    "IQ3_XS": {
+        "v": "gqa4:Q4_K",
+        "k": "IQ3_XXS",
+        "q": "IQ3_XXS",
+        "gate": "middle:IQ3_XXS",
+        "up": "middle:IQ3_XXS",
+    },
     "IQ3_S": {"v": "gqa4:Q4_K"},
     "IQ3_M": {
         "v": "Q4_K",
