@@ -10,6 +10,7 @@ import pytest
 import small_models as small
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from tokcast.predictor import catalogue
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.header import Header, SkippedArray, Tensor, Value
