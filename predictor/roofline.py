@@ -94,6 +94,15 @@ def _warnings(coefficients: Coefficients, q: Question) -> tuple[str, ...]:
     return tuple(found)
 
 
+def interval_of(spec: ModelSpec, q: Question, coefficients: Coefficients) -> tuple[float, float]:
+    """Return the interval as log multiples of the predicted rate."""
+    evidence = evidence_of(coefficients, q)
+    low, high = coefficients.interval(q.workload.phase, evidence, q.level)
+    if spec.confidence == "generic":
+        return low - GENERIC_LOG, high + GENERIC_LOG
+    return low, high
+
+
 def predict(spec: ModelSpec, q: Question, coefficients: Coefficients) -> Prediction:
     """Return tokens/s with an interval, its components and its evidence."""
     works = ledger(spec, q.workload)
@@ -111,10 +120,7 @@ def predict(spec: ModelSpec, q: Question, coefficients: Coefficients) -> Predict
     )
     seconds = sum(t.seconds for t in times)
     n_tokens = tokens_of(q.workload)
-    evidence = evidence_of(coefficients, q)
-    low, high = coefficients.interval(q.workload.phase, evidence, q.level)
-    if spec.confidence == "generic":
-        low, high = low - GENERIC_LOG, high + GENERIC_LOG
+    low, high = interval_of(spec, q, coefficients)
     ceiling = ceiling_tok_per_s(works, q.host, n_tokens)
     rate = min(n_tokens / seconds, ceiling)
     return Prediction(
@@ -129,7 +135,7 @@ def predict(spec: ModelSpec, q: Question, coefficients: Coefficients) -> Predict
         bound=_largest_bound(times),
         components=times,
         ceiling_tok_per_s=ceiling,
-        evidence=evidence,
+        evidence=evidence_of(coefficients, q),
         n_observations=coefficients.n_observations.get(f"{q.workload.phase}/{q.run.backend}", 0),
         warnings=_warnings(coefficients, q),
     )

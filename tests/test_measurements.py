@@ -1,0 +1,171 @@
+"""Rows of the interchange schema: read, explained, cleaned, joined."""
+
+import gzip
+import io
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tokcast.fits.observations import facts_of, observe, size_ratio
+from tokcast.measurements.cleaning import RULES, check
+from tokcast.measurements.schema import (
+    COLUMNS,
+    BadRow,
+    Measurement,
+    open_text,
+    packaged,
+    parse_row,
+    read_rows,
+)
+from tokcast.measurements.workloads import LOCALSCORE, workloads
+from tokcast.predictor.errors import InputError
+
+ROW: dict[str, str | None] = {
+    "source": "somebody/benchmarks@abc:table.md",
+    "chip": "NVIDIA GeForce RTX 4090",
+    "n_devices": "1",
+    "runtime": "llama.cpp",
+    "backend": "CUDA",
+    "date": "2025-06-01",
+    "model_id": "llama-3.1-8b",
+    "file_type": "Q4_K_M",
+    "phase": "decode",
+    "n_gen": "128",
+    "n_depth": "0",
+    "tok_s": "130",
+}
+
+
+def row(**changes: str) -> Measurement:
+    return parse_row({**ROW, **changes})
+
+
+def text(*rows: dict[str, str]) -> io.StringIO:
+    names = list(rows[0])
+    lines = [",".join(names)] + [",".join(r[n] for n in names) for r in rows]
+    return io.StringIO("\n".join(lines))
+
+
+BASE = {k: v for k, v in ROW.items() if v is not None}
+
+
+def test_every_packaged_row_is_read() -> None:
+    rows = packaged()
+    assert len(rows) == 16462
+    assert all(m.source or "repo-unknown" in m.flags for m in rows)
+
+
+def test_columns_may_come_in_any_order_with_extra_ones() -> None:
+    shuffled = dict(reversed(BASE.items())) | {"note": "x"}
+    assert list(read_rows(text(shuffled), "t.csv")) == [row()]
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "reason"),
+    [
+        ("tok_s", "fast", "could not convert"),
+        ("tok_s", "-3", "finite number >= 0"),
+        ("tok_s", "0", "above 0"),
+        ("tok_s", "nan", "finite number"),
+        ("tok_s", "inf", "finite number"),
+        ("phase", "both", "expected prefill or decode"),
+        ("n_depth", "-1", "finite number >= 0"),
+    ],
+)
+def test_a_bad_cell_is_explained_and_the_rest_is_read(column: str, value: str, reason: str) -> None:
+    bad, good = read_rows(text({**BASE, column: value}, BASE), "t.csv")
+    assert isinstance(bad, BadRow)
+    assert reason in bad.reason
+    assert good == row()
+
+
+def test_a_missing_column_is_named() -> None:
+    short = {k: v for k, v in BASE.items() if k != "tok_s"}
+    with pytest.raises(InputError, match="lacks tok_s"):
+        list(read_rows(text(short), "t.csv"))
+
+
+def test_latin_1_and_gzip_are_read(tmp_path: Path) -> None:
+    content = (",".join(BASE) + "\n" + ",".join(BASE.values())).replace("somebody", "Müller")
+    plain, packed = tmp_path / "a.csv", tmp_path / "a.csv.gz"
+    plain.write_bytes(content.encode("latin-1"))
+    packed.write_bytes(gzip.compress(content.encode("utf-8-sig")))
+    for path in (plain, packed):
+        (read,) = read_rows(open_text(path), path.name)
+        assert isinstance(read, Measurement)
+        assert read.source.startswith("Müller")
+
+
+def test_a_missing_file_is_one_line() -> None:
+    with pytest.raises(InputError, match="expected a CSV file"):
+        open_text(Path("nowhere.csv"))
+
+
+def test_columns_are_those_of_the_packaged_file() -> None:
+    path = Path(__file__).parents[1] / "measurements/data/measurements.csv.gz"
+    assert tuple(open_text(path).readline().strip().split(",")) == COLUMNS
+
+
+def test_a_generated_run_is_stood_for_by_its_middle_token() -> None:
+    (load,) = workloads(row(n_gen="128", n_depth="4096"))
+    assert (load.phase, load.n_depth) == ("decode", 4160)
+
+
+def test_unknown_depth_is_not_zero() -> None:
+    assert workloads(row(n_depth="")) == ()
+
+
+def test_a_suite_is_its_nine_mixes() -> None:
+    loads = workloads(row(flags="suite-average", n_gen="", n_depth=""))
+    assert [w.n_depth for w in loads] == [p + n // 2 for p, n in LOCALSCORE]
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({}, None),
+        ({"chip": "Abacus"}, "unknown-chip"),
+        ({"model_id": "nonesuch"}, "unknown-model"),
+        ({"n_devices": "2"}, "several-devices"),
+        ({"flags": "cpu-offload"}, "cpu-offload"),
+        ({"ngl": "20"}, "few-layers"),
+        ({"ngl": "99"}, None),
+        ({"n_depth": ""}, "no-length"),
+        ({"tok_s": "1133"}, "above-roof"),
+        ({"tok_s": "0.5"}, "far-below-roof"),
+        ({"model_id": "llama-3.1-70b"}, "spills"),
+        ({"flags": "suspect-slow"}, "suspect"),
+        ({"phase": "prefill", "n_prompt": "512", "tok_s": "99000"}, "above-roof"),
+    ],
+)
+def test_each_rule_catches_its_kind(changes: dict[str, str], rule: str | None) -> None:
+    m = row(**changes)
+    found = check(m, facts_of(m))
+    assert (found.name if found else None) == rule
+
+
+def test_rules_have_distinct_names_and_reasons() -> None:
+    assert len({r.name for r in RULES}) == len({r.reason for r in RULES}) == len(RULES)
+
+
+def test_repeats_are_one_observation() -> None:
+    rows = [row(tok_s=t) for t in ("128", "130", "135")] + [row(file_type="Q8_0", tok_s="85")]
+    observations, rejected = observe(rows)
+    assert not rejected
+    assert [(o.file_type, o.rows, o.tok_per_s) for o in observations] == [
+        ("Q4_K_M", 3, 130.0),
+        ("Q8_0", 1, 85.0),
+    ]
+
+
+def test_a_file_with_its_own_mix_has_its_printed_size() -> None:
+    mixed = row(flags="non-stock-mix", size_gib="5.5", stock_gib="4.4", tok_s="100")
+    assert size_ratio(mixed) == pytest.approx(1.25)
+    (with_mix,), _ = observe([mixed])
+    (stock,), _ = observe([replace(mixed, flags=frozenset())])
+    weights = [
+        sum(w.bytes for w in o.works[0] if w.component in ("ffn", "attention", "head"))
+        for o in (with_mix, stock)
+    ]
+    assert weights[0] == pytest.approx(1.25 * weights[1])

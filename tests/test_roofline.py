@@ -1,0 +1,158 @@
+"""Predictions obey the roof, the ledger and their own interval."""
+
+import math
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tokcast.fits.released import released
+from tokcast.hosts.registry import chip
+from tokcast.predictor.catalogue import header
+from tokcast.predictor.coefficients import Coefficients
+from tokcast.predictor.curve import decode_curve
+from tokcast.predictor.host import Host
+from tokcast.predictor.ledger import Workload, ledger
+from tokcast.predictor.model import model_spec
+from tokcast.predictor.roofline import Question, ceiling_tok_per_s, predict
+from tokcast.predictor.terms import Run, matmul_flops_per_s, terms
+
+LLAMA = model_spec(header("llama-3.1-8b", "Q4_K_M"))
+MOE = model_spec(header("qwen3-30b-a3b", "Q4_K_M"))
+HOST = Host(
+    name="Round Numbers",
+    vendor="Test",
+    kind="discrete_gpu",
+    architecture="None",
+    bytes_per_s=1e12,
+    matrix_fp16_flops_per_s=1e14,
+    fp32_flops_per_s=1e13,
+)
+# No fitted effects at all: every term takes exactly its time at the nameplate peaks.
+NAMEPLATE = Coefficients(
+    digest="none",
+    effects={},
+    intervals={f"{phase}/spec sheet only": {"0.8": (-0.2, 0.2)} for phase in ("prefill", "decode")},
+    n_observations={},
+    deepest={},
+)
+
+
+def question(phase: str, **load: object) -> Question:
+    return Question(Workload(phase, **load), HOST, Run(backend="CUDA"))  # type: ignore[arg-type]
+
+
+def test_without_effects_decode_takes_the_sum_of_its_terms() -> None:
+    q = question("decode", n_depth=100)
+    works = ledger(LLAMA, q.workload)
+    by_hand = sum(
+        max(w.bytes / 1e12, w.flops / 1e14) for w in works if w.component != "attention_op"
+    )
+    by_hand += sum(
+        max(w.bytes / 1e12, w.flops / 1e13) for w in works if w.component == "attention_op"
+    )
+    by_hand += 1e-6 * sum(w.n_launches for w in works) + 1e-5
+    assert predict(LLAMA, q, NAMEPLATE).seconds == pytest.approx(by_hand)
+
+
+def test_weights_are_read_once_a_token() -> None:
+    q = question("decode")
+    read = sum(g.n_bytes * g.read_fraction for g in LLAMA.groups)
+    weights = ("attention", "ffn", "head", "norm", "other")
+    times = predict(LLAMA, q, NAMEPLATE).components
+    assert sum(t.bytes for t in times if t.component in weights) == pytest.approx(read)
+
+
+@pytest.mark.parametrize("phase", ["prefill", "decode"])
+def test_no_prediction_is_above_the_ceiling_even_with_absurd_effects(phase: str) -> None:
+    effects = {f"{phase}/{kind}": -9.0 for kind in ("weights", "launch", "fixed", "attention")}
+    fast = replace(NAMEPLATE, effects=effects)
+    q = question(phase)
+    result = predict(LLAMA, q, fast)
+    n_tokens = 1 if phase == "decode" else 512
+    assert result.tok_per_s <= ceiling_tok_per_s(ledger(LLAMA, q.workload), HOST, n_tokens)
+    assert result.high <= result.ceiling_tok_per_s
+
+
+@given(depth=st.integers(0, 100_000), more=st.integers(1, 100_000))
+@settings(deadline=None, max_examples=60)
+def test_decode_slows_with_depth(depth: int, more: int) -> None:
+    near = predict(LLAMA, question("decode", n_depth=depth), NAMEPLATE)
+    far = predict(LLAMA, question("decode", n_depth=depth + more), NAMEPLATE)
+    assert far.tok_per_s < near.tok_per_s
+
+
+@given(factor=st.floats(1.01, 8))
+@settings(deadline=None, max_examples=40)
+def test_more_bandwidth_never_slows_decode(factor: float) -> None:
+    q = question("decode")
+    wider = replace(q, host=replace(HOST, bytes_per_s=HOST.bytes_per_s * factor))
+    slow, fast = predict(MOE, q, NAMEPLATE), predict(MOE, wider, NAMEPLATE)
+    assert fast.tok_per_s > slow.tok_per_s
+
+
+@pytest.mark.parametrize("spec", [LLAMA, MOE], ids=["dense", "moe"])
+@pytest.mark.parametrize("depth", [0, 1, 777, 40_000])
+def test_the_curve_and_the_prediction_agree(spec: object, depth: int) -> None:
+    q = Question(Workload("decode", n_depth=depth), chip("NVIDIA GeForce RTX 4090"), Run())
+    single = predict(spec, q, released())  # type: ignore[arg-type]
+    rate, low, high = decode_curve(spec, q, released()).at(depth)  # type: ignore[arg-type]
+    assert rate == pytest.approx(single.tok_per_s, rel=1e-9)
+    assert (low, high) == pytest.approx((single.low, single.high), rel=1e-9)
+
+
+def test_a_generic_model_never_gets_a_confident_number() -> None:
+    generic = replace(LLAMA, confidence="generic")
+    sure = predict(LLAMA, question("decode"), NAMEPLATE)
+    unsure = predict(generic, question("decode"), NAMEPLATE)
+    assert unsure.low == pytest.approx(sure.low / 2)
+    # The ceiling caps the upper end; the width still doubles.
+    assert unsure.high / unsure.low >= 2 * sure.high / sure.low
+
+
+def test_evidence_is_named_by_what_was_measured() -> None:
+    effects = {
+        "decode|chip=Round Numbers|CUDA": 0.0,
+        "decode/weights|family=Test None|Vulkan": 0.0,
+    }
+    known = replace(
+        NAMEPLATE,
+        effects=effects,
+        intervals={
+            f"decode/{e}": {"0.8": (-0.1, 0.1)}
+            for e in ("same host", "same chip family", "spec sheet only")
+        },
+    )
+    q = question("decode")
+    assert predict(LLAMA, q, known).evidence == "same host"
+    vulkan = replace(q, run=Run(backend="Vulkan"))
+    assert predict(LLAMA, vulkan, known).evidence == "same chip family"
+    cpu = replace(q, run=Run(backend="CPU"))
+    assert predict(LLAMA, cpu, known).evidence == "spec sheet only"
+
+
+def test_depth_beyond_the_data_is_said() -> None:
+    seen = replace(NAMEPLATE, n_observations={"decode/CUDA": 5}, deepest={"decode/CUDA": 4096})
+    assert predict(LLAMA, question("decode", n_depth=4096), seen).warnings == ()
+    (warning,) = predict(LLAMA, question("decode", n_depth=8192), seen).warnings
+    assert "beyond the deepest" in warning
+
+
+def test_terms_account_for_every_byte_and_launch() -> None:
+    works = ledger(MOE, Workload("prefill", n_prompt=700, n_depth=50))
+    found = terms(works, HOST, "CUDA", "prefill")
+    assert sum(t.bytes for t in found) == pytest.approx(sum(w.bytes for w in works))
+    launch = next(t for t in found if t.kind == "launch")
+    assert launch.seconds == pytest.approx(1e-6 * sum(w.n_launches for w in works))
+
+
+def test_a_cpu_has_no_matrix_units() -> None:
+    cpu = replace(HOST, kind="cpu")
+    assert matmul_flops_per_s(cpu, "CPU") == 1e13
+    assert matmul_flops_per_s(HOST, "CUDA") == 1e14
+
+
+def test_the_interval_is_in_log_space() -> None:
+    p = predict(LLAMA, question("decode"), NAMEPLATE)
+    assert p.low == pytest.approx(p.tok_per_s * math.exp(-0.2))
