@@ -74,15 +74,21 @@ class Fit:
 
     use: MemoryUse
     n_context: int
+    is_unified: bool
     available_bytes: float | None
     largest_context: int | None
+
+    @property
+    def need_bytes(self) -> float:
+        """Return what the memory that the model runs from must hold."""
+        return self.use.unified_bytes if self.is_unified else self.use.device_bytes
 
     @property
     def fits(self) -> bool | None:
         """Return None when the host's memory is not known."""
         if self.available_bytes is None:
             return None
-        return self.use.device_bytes <= self.available_bytes
+        return self.need_bytes <= self.available_bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,9 +141,15 @@ def _fit(spec: ModelSpec, host: Host, asked: Asked, n_context: int) -> Fit:
     largest = None
     if available is not None:
         largest = largest_context(
-            spec, available, type_k=asked.type_k, type_v=asked.type_v, n_ubatch=asked.n_ubatch
+            spec,
+            available,
+            type_k=asked.type_k,
+            type_v=asked.type_v,
+            n_ubatch=asked.n_ubatch,
+            flash_attention=asked.flash_attention,
+            is_unified=host.is_unified,
         )
-    return Fit(use, n_context, available, largest)
+    return Fit(use, n_context, host.is_unified, available, largest)
 
 
 def _depths(spec: ModelSpec, asked: Asked) -> tuple[int, ...]:

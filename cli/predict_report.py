@@ -46,7 +46,7 @@ def _speeds(a: Answer) -> str:
 
 def fit_text(fit: Fit) -> str:
     """Return in words whether the model fits, and up to which context."""
-    need = f"{size(fit.use.device_bytes)} at a context of {count(fit.n_context)}"
+    need = f"{size(fit.need_bytes)} at a context of {count(fit.n_context)}"
     if fit.available_bytes is None:
         return f"Needs {need}; this host's memory is not known (--memory)"
     there = size(fit.available_bytes)
@@ -84,7 +84,7 @@ def _memory_table(fit: Fit) -> Table:
         ("weights", use.weights_bytes),
         ("K/V cache", use.kv_bytes),
         ("recurrent state", use.recurrent_bytes),
-        ("compute buffers", use.compute_bytes),
+        ("compute buffers", use.compute_device_bytes + use.compute_host_bytes),
     )
     rows = tuple((name, size(n)) for name, n in parts if n)
     return Table(("memory", "size"), rows, frozenset({"size"}))
@@ -177,8 +177,10 @@ def data(a: Answer) -> dict[str, Any]:
             "weights_bytes": fit.use.weights_bytes,
             "kv_bytes": fit.use.kv_bytes,
             "recurrent_bytes": fit.use.recurrent_bytes,
-            "compute_bytes": fit.use.compute_bytes,
+            "compute_bytes": fit.use.compute_device_bytes + fit.use.compute_host_bytes,
             "device_bytes": fit.use.device_bytes,
+            "host_bytes": fit.use.host_bytes,
+            "need_bytes": fit.need_bytes,
             "available_bytes": fit.available_bytes,
             "fits": fit.fits,
             "largest_context": fit.largest_context,
