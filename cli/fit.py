@@ -87,7 +87,7 @@ def run(save: str | None, effects: bool, output: str) -> int:
         f" on {n_hosts} chips, {data['seconds']:.0f} s; "
         + ("the released ones" if same else f"released are {released_digest}")
     )
-    notes = (
+    notes: tuple[str, ...] = (
         "Errors are of rows whose chip (or, for the same host, whose model) the fit did not see.",
         "Kept out: " + ", ".join(f"{n:,} {name}" for name, n in kept_out.most_common()) + ".",
     )

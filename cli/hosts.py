@@ -70,20 +70,16 @@ def run_list(text: str | None, output: str) -> int:
 
 def _facts(host: Host) -> Table:
     rows = [
-        (label, f"{value / unit:,.4g}", shown, host.source.get(name, ""))
+        (label, f"{value / unit:,.4g}", shown)
         for name, label, unit, shown in _FACTS
         if (value := getattr(host, name)) is not None
     ]
-    rows.append(("memory", memory_text(host), "", host.source.get("memory_bytes", "")))
-    columns = ("fact", "value", "unit", "source")
-    if not any(row[3] for row in rows):
-        columns, rows = columns[:3], [row[:3] for row in rows]
-    return Table(columns, tuple(rows), frozenset({"value"}))
+    rows.append(("memory", memory_text(host), ""))
+    return Table(("fact", "value", "unit"), tuple(rows), frozenset({"value"}))
 
 
 def _sources(host: Host) -> tuple[str, ...]:
-    shared = sorted(set(host.source.values()))
-    return tuple(f"Source: {text}" for text in shared)
+    return tuple(f"Source: {text}" for text in sorted(set(host.source.values())))
 
 
 def run_show(name: str, output: str) -> int:
@@ -93,11 +89,8 @@ def run_show(name: str, output: str) -> int:
     host = find(name)
     data = describe(host)
     verdict = f"{host.name}: {host.kind.replace('_', ' ')}, {host.architecture}"
-    table = _facts(host)
     notes = (f"Confidence in these figures: {host.confidence}.", *host.notes, *_sources(host))
-    if "source" in table.columns:
-        table = Table(table.columns[:3], tuple(row[:3] for row in table.rows), table.right)
-    print(render(Report((verdict,), (table,), notes, data, [data]), output))
+    print(render(Report((verdict,), (_facts(host),), notes, data, [data]), output))
     return 0
 
 

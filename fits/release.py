@@ -99,7 +99,7 @@ def fit_phase(observations: Sequence[Observation], progress: Callable[[str], Non
 
 def scores(left_out: LeftOut) -> dict[str, Score]:
     """Return the held-out score of each class of evidence."""
-    found = {}
+    found: dict[str, Score] = {}
     for kind in dict.fromkeys(left_out.evidence):
         residual, hosts = left_out.of(kind)
         found[kind] = score(residual, hosts)
