@@ -46,7 +46,7 @@ def columns(block: Block, name: str) -> int:
 
 
 class Geometry:
-    """Reads one model's blocks; `is_guessed` tells whether head counts had to be made up."""
+    """Reads one model's blocks; `is_guessed` tells whether heads or routing had to be made up."""
 
     def __init__(self, architecture: str, keys: Keys, n_block: int, is_mlx: bool) -> None:
         self._architecture = architecture
@@ -67,14 +67,13 @@ class Geometry:
         if not _has_attention(block) or (mixer == "linear" and "ssm_conv1d.weight" not in block):
             return plain
         has_kv = self._first_reusing is None or index < self._first_reusing
+        row = rows(block, "indexer.attn_k.weight") or rows(block, "indexer.k_proj.weight")
+        n_index_head = (self._keys.count("attention.indexer.head_count") or 0) if row else 0
         return replace(
             self._attending(plain, block),
             has_kv=has_kv,
-            index_length=rows(block, "indexer.attn_k.weight")
-            or rows(block, "indexer.k_proj.weight"),
-            n_index_head=(self._keys.count("attention.indexer.head_count") or 0)
-            if "indexer.proj.weight" in block or "indexer.q_proj.weight" in block
-            else 0,
+            index_length=row,
+            n_index_head=n_index_head,
         )
 
     def _attending(self, plain: Layer, block: Block) -> Layer:
@@ -143,16 +142,17 @@ class Geometry:
 
     def _reconciled(self, index: int, told: Heads, key_rows: int, value_rows: int) -> Heads:
         """Return the heads with cached widths as the key and value matrices have them."""
-        if not key_rows or told.n_head_kv * told.key_length == key_rows:
-            return told
-        self._keys.warn(
-            f"blk.{index}.attn_k puts out {key_rows} numbers, the metadata says "
-            f"{told.n_head_kv} heads of {told.key_length}; the tensor is believed"
-        )
-        n_head_kv, key_length = key_rows // told.key_length, told.key_length
-        if key_rows % told.key_length:
-            n_head_kv, key_length = 1, key_rows
-        value_length = value_rows // n_head_kv if value_rows else told.value_length
+        n_head_kv, key_length, value_length = told.n_head_kv, told.key_length, told.value_length
+        if key_rows and n_head_kv * key_length != key_rows:
+            self._keys.warn(
+                f"blk.{index}.attn_k puts out {key_rows} numbers, the metadata says "
+                f"{n_head_kv} heads of {key_length}; the tensor is believed"
+            )
+            n_head_kv, rest = divmod(key_rows, key_length)
+            if rest:
+                n_head_kv, key_length = 1, key_rows
+        if value_rows and n_head_kv and n_head_kv * value_length != value_rows:
+            value_length = value_rows // n_head_kv
         return Heads(told.n_head, n_head_kv, key_length, value_length)
 
     def _experts(self, index: int, block: Block) -> tuple[int, int]:
@@ -168,6 +168,7 @@ class Geometry:
                 f"expert_used_count is {used}, expected 1 to {n_expert}; "
                 "every expert is taken to be read, which is slower than the truth"
             )
+            self.is_guessed = True
             used = n_expert
         return n_expert, used
 

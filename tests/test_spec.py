@@ -403,6 +403,20 @@ def test_an_unknown_architecture_is_read_from_shapes_and_says_so() -> None:
     assert (layer.n_head, layer.n_head_kv, layer.key_length) == (2, 1, 4)
 
 
+def test_a_real_file_without_metadata_is_read_from_its_shapes() -> None:
+    rows = csv.DictReader((_CSV.parent / "gemma-4-31b.csv").read_text("utf-8").splitlines())
+    tensors = tuple(
+        Tensor(r["name"], tuple(map(int, r["shape"].split("x"))), r["type"], int(r["bytes"]))
+        for r in rows
+    )
+    spec = model_spec(Header("gguf", {}, tensors, source="x.gguf"))
+    # As the model's configuration has it: 32 heads; 16 key heads of 256 or 4 of 512.
+    heads = [(x.n_head, x.n_head_kv, x.key_length, x.value_length) for x in spec.layers]
+    assert heads == [(32, 16, 256, 256), (32, 4, 512, 512)]
+    assert (spec.architecture, spec.confidence) == ("unknown", "generic")
+    assert (spec.embedding_length, spec.vocab_size) == (5376, 262144)
+
+
 def test_a_fused_projection_gives_the_key_heads_away() -> None:
     fused = (
         small.tensor("blk.0.attn_qkv.weight", 256, 256 + 2 * 128),
@@ -491,6 +505,7 @@ def test_a_senseless_number_of_used_experts_reads_them_all(used: Value | None) -
         small.header("qwen3moe", keys, *small.outside(), *small.attention(), *small.experts())
     )
     assert group(spec, "experts").read_fraction == 1
+    assert spec.confidence == "generic"
     assert any("expected 1 to 4; every expert is taken to be read" in w for w in spec.warnings)
 
 
