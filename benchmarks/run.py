@@ -1,0 +1,190 @@
+"""Speed of tokcast itself, each figure beside its target and, where there is one, a peer's.
+
+    make bench            (or: python benchmarks/run.py [FILE.gguf])
+
+Whole commands are timed interleaved, so that a busy machine slows both alike.
+"""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tokcast.fits.released import released
+from tokcast.hosts.registry import chip
+from tokcast.predictor.catalogue import header
+from tokcast.predictor.curve import decode_curve
+from tokcast.predictor.gguf import read_gguf_file
+from tokcast.predictor.ledger import Workload
+from tokcast.predictor.model import model_spec
+from tokcast.predictor.roofline import Question
+from tokcast.predictor.sources import open_model
+from tokcast.predictor.terms import Run
+
+REPEATS = 9
+BIN = Path(sys.executable).parent
+ROOT = Path(__file__).resolve().parents[1]
+PEER = ROOT / "build" / "bench-peer"
+ORACLES = Path(os.environ.get("TOKCAST_ORACLES") or ROOT / "build" / "oracles")
+MODEL = ORACLES / "gemma3-270m-q4_k_m.gguf"
+
+sys.path.insert(0, str(ROOT / "tests"))
+
+
+def show(what: str, figure: str, target: str, met: bool) -> bool:
+    """Print one figure beside its target."""
+    print(f"{what:<46} {figure:>16}   target {target:<22} {'met' if met else 'MISSED'}")
+    return met
+
+
+def best_and_median(run: Callable[[], object], n: int = REPEATS) -> tuple[float, float]:
+    """Return the fastest and the median of n timings in seconds."""
+    times = []
+    for _ in range(n):
+        started = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - started)
+    return min(times), statistics.median(times)
+
+
+def command(*parts: str) -> Callable[[], object]:
+    """Return a call that runs a command and throws its output away."""
+    return lambda: subprocess.run(parts, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+
+def interleaved(
+    runs: Sequence[Callable[[], object]], n: int = REPEATS
+) -> list[tuple[float, float]]:
+    """Return (fastest, median) seconds of several calls, taken turn about."""
+    times: list[list[float]] = [[] for _ in runs]
+    for _ in range(n):
+        for kept, run in zip(times, runs, strict=True):
+            started = time.perf_counter()
+            run()
+            kept.append(time.perf_counter() - started)
+    return [(min(t), statistics.median(t)) for t in times]
+
+
+def peer() -> str | None:
+    """Return the path of `mdl` (llama-mdl from PyPI), installing it once into build/."""
+    found = PEER / "bin/mdl"
+    if not found.exists():
+        subprocess.run([sys.executable, "-m", "venv", PEER], check=True)
+        pip = [str(PEER / "bin/pip"), "install", "--quiet", "llama-mdl"]
+        if subprocess.run(pip).returncode:
+            return None
+    return str(found)
+
+
+def peak_memory_bytes(*parts: str) -> int:
+    """Return the peak resident memory of a command in bytes."""
+    code = (
+        "import resource, subprocess, sys;"
+        "subprocess.run(sys.argv[1:], stdout=subprocess.DEVNULL);"
+        "print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
+    )
+    out = subprocess.run(
+        [sys.executable, "-c", code, *parts], capture_output=True, text=True, check=True
+    )
+    unit = 1 if sys.platform == "darwin" else 1024
+    return int(out.stdout) * unit
+
+
+def bench_header(model: Path) -> bool:
+    """Time the header of a 262,144-token vocabulary."""
+    fastest, median = best_and_median(lambda: read_gguf_file(model))
+    text = f"{1e3 * median:.1f} ms ({1e3 * fastest:.1f})"
+    return show("header, 262,144 tokens: median (best)", text, "<= 50 ms", median <= 0.050)
+
+
+def bench_commands(model: Path) -> bool:
+    """Time whole commands, a peer's in the same run."""
+    tokcast = str(BIN / "tokcast")
+    ours = (tokcast, "predict", str(model))
+    help_best, help_median = best_and_median(command(tokcast, "--help"))
+    ok = show(
+        "tokcast --help: median (best)",
+        f"{help_median:.3f} s ({help_best:.3f})",
+        "<= 0.15 s",
+        help_median <= 0.15,
+    )
+    mdl = peer()
+    runs = [command(*ours)] + ([command(mdl, "fit", str(model))] if mdl else [])
+    timed = interleaved(runs)
+    best, median = timed[0]
+    ok &= show(
+        "tokcast predict FILE: median (best)",
+        f"{median:.3f} s ({best:.3f})",
+        "<= 0.30 s",
+        median <= 0.30,
+    )
+    if mdl:
+        peer_best, peer_median = timed[1]
+        ratio = median / peer_median
+        ok &= show(
+            f"  over mdl fit FILE ({peer_median:.3f} s, {peer_best:.3f})",
+            f"{ratio:.2f} x",
+            "<= 1 x",
+            ratio <= 1,
+        )
+    else:
+        print("  mdl fit (llama-mdl) could not be installed: no peer in this run")
+    peak = peak_memory_bytes(*ours)
+    return ok & show("  peak memory", f"{peak / 1e6:.0f} MB", "<= 80 MB", peak <= 80e6)
+
+
+def bench_remote(model: Path) -> bool:
+    """Count requests and bytes of reading the header from a web server with ranges."""
+    from http_server import Page, serve
+
+    n_header = read_gguf_file(model).n_header_bytes
+    page = Page(body=model.read_bytes(), etag='"one"')
+    with serve({"/model.gguf": page}) as server, tempfile.TemporaryDirectory() as cache:
+        address = f"{server.url}/model.gguf"
+        started = time.perf_counter()
+        open_model(address, environ={"TOKCAST_CACHE": cache, "HOME": cache})
+        seconds = time.perf_counter() - started
+        n_requests, n_sent = len(server.requests), server.n_sent
+    extra = (n_sent - n_header) / 2**20
+    ok = show("remote header: sent beyond it", f"{extra:.2f} MiB", "<= 1 MiB", extra <= 1)
+    ok &= show("  requests", str(n_requests), "<= 4", n_requests <= 4)
+    print(f"  {n_header / 1e6:.1f} MB of header read in {seconds:.2f} s")
+    return ok
+
+
+def bench_predictions() -> bool:
+    """Count predictions a second in one process, over varying depths."""
+    ok = True
+    host = chip("NVIDIA GeForce RTX 4090")
+    for name in ("llama-3.1-8b", "gemma-3-27b", "deepseek-v3"):
+        spec = model_spec(header(name, "Q4_K_M"))
+        curve = decode_curve(spec, Question(Workload("decode"), host, Run()), released())
+        n = 20_000
+        started = time.perf_counter()
+        for depth in range(n):
+            curve.at(depth)
+        rate = n / (time.perf_counter() - started)
+        what = f"predictions a second, {name}"
+        ok &= show(what, f"{rate:,.0f} /s", ">= 20,000 /s", rate >= 20_000)
+    return ok
+
+
+def main() -> int:
+    """Run every benchmark; exit code 1 when a target is missed."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("model", nargs="?", type=Path, help="default: gemma3-270m from PyPI")
+    model = parser.parse_args().model or MODEL
+    if not model.exists():
+        sys.exit(f"{model} is missing: run make oracles")
+    print(f"model: {model.name}, {model.stat().st_size / 1e6:.0f} MB; {REPEATS} repetitions")
+    parts = [bench_header(model), bench_commands(model), bench_remote(model), bench_predictions()]
+    return 0 if all(parts) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
