@@ -19,10 +19,8 @@ from tokcast.predictor.gguf_cursor import Cursor
 from tokcast.predictor.gguf_format import (
     ALIGNMENT_KEY,
     ARRAY,
-    DEFAULT_ALIGNMENT,
     NUMBERS,
     STRING,
-    align,
 )
 from tokcast.predictor.gguf_split import join_splits, split_names
 from tokcast.predictor.gguf_tensors import read_infos, size_tensors
@@ -84,11 +82,10 @@ def read_gguf(read: Callable[[int], bytes], source: str, size: int | None = None
     cursor = Cursor(read, source, size)
     version, n_tensors, n_entries = _read_preamble(cursor)
     metadata, warnings = _read_metadata(cursor, n_entries, version)
-    alignment = int(str(metadata.get(ALIGNMENT_KEY, DEFAULT_ALIGNMENT)))
     infos = read_infos(cursor, n_tensors, version)
     if infos:
-        cursor.skip(align(cursor.position, alignment) - cursor.position, "padding before the data")
-    tensors, more_warnings = size_tensors(cursor, infos, cursor.position, alignment)
+        cursor.skip(-cursor.position % cursor.alignment, "padding before the data")
+    tensors, more_warnings = size_tensors(cursor, infos)
     if cursor.order == ">":
         warnings.append("big-endian: llama.cpp loads it on big-endian machines only")
     if version == 1:
@@ -107,6 +104,8 @@ def _read_preamble(cursor: Cursor) -> tuple[int, int, int]:
     """Return version, number of tensors and number of metadata entries."""
     start = cursor.peek(512)
     if start[:4] != b"GGUF":
+        if start and b"GGUF".startswith(start):
+            raise cursor.fail("GGUF and a version", f"the end of the file at byte {len(start)}")
         found = identify(start) or f"a file that begins {start[:4]!r}"
         raise cursor.fail("a GGUF file", found)
     cursor.skip(4, "magic")
@@ -172,7 +171,8 @@ def _read_value(cursor: Cursor, key: str) -> Value:
     start = cursor.position
     (type_id,) = cursor.unpack("I", f"{what}: its type")
     if key == ALIGNMENT_KEY:
-        return _read_alignment(cursor, type_id, start)
+        cursor.alignment = _read_alignment(cursor, type_id, start)
+        return cursor.alignment
     if type_id in NUMBERS:
         number: int | float | bool = cursor.unpack(NUMBERS[type_id][1], what)[0]
         return number

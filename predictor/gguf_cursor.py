@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from tokcast.predictor.errors import InputError
+from tokcast.predictor.gguf_format import DEFAULT_ALIGNMENT
 from tokcast.predictor.text import printable
 
 CHUNK_BYTES = 1 << 18
@@ -21,8 +22,8 @@ MAX_STRINGS = 1 << 22
 class Cursor:
     """A position in a stream; every read says what it is for, which an error repeats.
 
-    `order` is `<` or `>`; `length_format` is `Q`, or `I` in version 1. Both hold for
-    version 3 little-endian until the caller has read the preamble and sets them.
+    `order` is `<` or `>`, `length_format` is `Q`, or `I` in version 1; `alignment` is that of the
+    data. They have the usual values until the caller reads others and sets them.
     """
 
     __slots__ = (
@@ -32,6 +33,7 @@ class Cursor:
         "_kept",
         "_read",
         "_strings",
+        "alignment",
         "length_format",
         "order",
         "size",
@@ -44,6 +46,7 @@ class Cursor:
         self.size = size
         self.order = "<"
         self.length_format = "Q"
+        self.alignment = DEFAULT_ALIGNMENT
         self._buffer = b""
         self._base = 0
         self._at = 0
@@ -112,10 +115,12 @@ class Cursor:
 
     def skip_strings(self, n: int, what: str) -> None:
         """Walk over `n` strings, each a length and as many bytes."""
+        layout = struct.Struct(self.order + self.length_format)
+        self._check_room(n * layout.size, what)
         self._strings += n
         if self._strings > MAX_STRINGS:
-            raise self.fail(f"at most {MAX_STRINGS} strings in arrays", f"{self._strings}")
-        layout = struct.Struct(self.order + self.length_format)
+            expected = f"{what}: at most {MAX_STRINGS} strings in all arrays"
+            raise self.fail(expected, f"{self._strings}")
         while n:
             start = self.position
             n = self._skip_buffered_strings(n, layout, what)

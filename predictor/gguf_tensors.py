@@ -38,9 +38,7 @@ def read_infos(cursor: Cursor, n_tensors: int, version: int) -> list[TensorInfo]
     dimension_format = "I" if version == 1 else "Q"
     for index in range(n_tensors):
         start = cursor.position
-        info = _read_info(
-            cursor, f"tensor {index + 1} of {n_tensors}", "I" if version == 1 else "Q"
-        )
+        info = _read_info(cursor, f"tensor {index + 1} of {n_tensors}", dimension_format)
         if info.name in infos:
             raise cursor.fail("tensor names to differ", f"{printable(info.name)} again", start)
         infos[info.name] = info
@@ -77,24 +75,26 @@ def _read_info(cursor: Cursor, what: str, dimension_format: str) -> TensorInfo:
 
 
 def size_tensors(
-    cursor: Cursor, infos: Sequence[TensorInfo], data_start: int, alignment: int
+    cursor: Cursor, infos: Sequence[TensorInfo]
 ) -> tuple[tuple[Tensor, ...], tuple[str, ...]]:
     """Return the tensors with their bytes, and sentences that a user should see.
 
-    Bytes follow from type and shape. A type this version does not know takes all up to the next
-    tensor, or to the end of the file; 0 where that is not known. Raises InputError for tensors
-    that overlap, are not aligned, or reach further than a file can. Gaps and an order other
-    than the table's only earn a warning: llama.cpp refuses them, but the sizes are sound.
+    The cursor stands where the data starts. Bytes follow from type and shape; a type that this
+    version does not know takes all up to the next tensor, or to the end of the file, or 0 where
+    that is not known. Raises InputError for tensors that overlap, are not aligned, or reach
+    further than a file can. Gaps and an order other than the table's only earn a warning:
+    llama.cpp refuses them, but the sizes are sound.
     """
+    data_start, alignment = cursor.position, cursor.alignment
     by_offset = sorted(infos, key=lambda info: info.offset)
     n_bytes: dict[str, int] = {}
     for info, following in zip_longest(by_offset, by_offset[1:]):
         limit = following.offset if following else MAX_FILE_BYTES - data_start - alignment
         size = _size(info, following, cursor.size and cursor.size - data_start)
         if info.offset % alignment:
-            raise _misplaced(cursor, info, f"a multiple of {alignment}")
+            raise _misplaced(cursor, info, f"at a multiple of {alignment}")
         if info.offset + max(size, 1) > limit:
-            raise _misplaced(cursor, info, f"room for {size} bytes before {limit}")
+            raise _misplaced(cursor, info, f"({size} bytes) to end by {limit}")
         n_bytes[info.name] = size
     tensors = tuple(
         Tensor(info.name, info.shape, type_name(info.type_id), n_bytes[info.name]) for info in infos
@@ -123,8 +123,7 @@ def _size(info: TensorInfo, following: TensorInfo | None, n_data: int | None) ->
 
 
 def _misplaced(cursor: Cursor, info: TensorInfo, expected: str) -> InputError:
-    expected = f"{printable(info.name)} at an offset that is or leaves {expected}"
-    return cursor.fail(expected, f"offset {info.offset}", info.at)
+    return cursor.fail(f"{printable(info.name)} {expected}", f"offset {info.offset}", info.at)
 
 
 def _type_warnings(infos: Sequence[TensorInfo], n_bytes: Mapping[str, int]) -> Iterator[str]:

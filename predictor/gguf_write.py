@@ -122,7 +122,7 @@ def _integer_type(numbers: Sequence[int]) -> str:
     low, high = min(numbers, default=0), max(numbers, default=0)
     if low >= 0:
         return "u32" if high < 1 << 32 else "u64"
-    return "i32" if -(1 << 31) <= low and high < 1 << 31 else "i64"
+    return "i32" if low >= -(1 << 31) and high < 1 << 31 else "i64"
 
 
 def _type_id(tensor: Tensor) -> int:

@@ -1,5 +1,6 @@
 """Naming what a file is that should have been a GGUF file."""
 
+import codecs
 import struct
 import zlib
 
@@ -71,9 +72,12 @@ def _text(data: bytes) -> str | None:
     start = data.removeprefix(b"\xef\xbb\xbf").lstrip()
     if start.lower().startswith(_HTML):
         return "an HTML or XML page: a login or error page instead of the file?"
-    text = start.decode("utf-8", "replace")
-    # The last character may be cut in two.
-    if not text or "\ufffd" in text[:-1] or any(c < " " and c not in "\t\r\n\x1b" for c in text):
+    try:
+        # The last character may be cut in two, which an incremental decoder waits for.
+        text = codecs.getincrementaldecoder("utf-8")().decode(start)
+    except UnicodeDecodeError:
+        return None
+    if not text or any(c < " " and c not in "\t\r\n\x1b" for c in text):
         return None
     kind = "JSON" if text[0] in "{[" else "text"
-    return f"{kind} that begins {printable(text, 40)!r}".replace("\\\\", "\\")
+    return f"{kind} that begins '{printable(text, 40)}'"
