@@ -36,12 +36,12 @@ def read_mlx_folder(path: Path) -> Header:
 
     Raises InputError, one line, for what is missing or cannot be read.
     """
-    if not (path / CONFIG).is_file():
-        what = f"no {CONFIG} in it" if path.is_dir() else "no such folder"
-        raise InputError(f"{path}: {what}, expected one with {CONFIG} and model*.safetensors")
+    present = _file_names(path)
+    if CONFIG not in present:
+        raise InputError(f"{path}: no {CONFIG}, expected {CONFIG} and model*.safetensors")
     config = read_object(path / CONFIG, MAX_CONFIG_BYTES)
-    index = read_object(path / INDEX, MAX_HEADER_BYTES) if (path / INDEX).is_file() else None
-    names = weight_files([entry.name for entry in path.iterdir()], index, str(path))
+    index = read_object(path / INDEX, MAX_HEADER_BYTES) if INDEX in present else None
+    names = weight_files(present, index, str(path))
     tensors: dict[str, tuple[str, tuple[int, ...]]] = {}
     for name in names:
         found = _file_header(path / name)
@@ -53,6 +53,15 @@ def read_mlx_folder(path: Path) -> Header:
             )
         tensors |= found
     return read_mlx(config, tensors, str(path), n_parts=len(names))
+
+
+def _file_names(path: Path) -> list[str]:
+    try:
+        return [entry.name for entry in path.iterdir()]
+    except OSError as error:
+        raise InputError(
+            f"{path}: {error.strerror}, expected a folder with {CONFIG} and model*.safetensors"
+        ) from None
 
 
 def _file_header(path: Path) -> dict[str, tuple[str, tuple[int, ...]]]:

@@ -60,9 +60,7 @@ def read_safetensors_header(
         raise InputError(_what_else(read, prefix, length, source))
     text = _take(read, length, source, 8)
     if text.count(b"[") > length // _SHORTEST_PER_LIST + 1:
-        raise InputError(
-            f"{source}: the header at byte 8 holds lists of something else than tensors"
-        )
+        raise InputError(f"{source}: the header at byte 8 has more lists than tensors can have")
     entries = _parse(text, source)
     return {
         name: _entry(name, value, source)
