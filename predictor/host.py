@@ -38,7 +38,7 @@ class Host:
     memory_type: str = ""
     n_devices: int = 1
     confidence: Literal["high", "medium", "low"] = "low"
-    source: Mapping[str, str] = field(default_factory=dict)
+    source: Mapping[str, str] = field(default_factory=dict, hash=False)
     notes: tuple[str, ...] = ()
 
     @property
