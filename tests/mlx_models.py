@@ -7,9 +7,20 @@ import json
 import re
 from pathlib import Path
 
+from tokcast.predictor.mlx import read_mlx
+
 FOLDER = Path(__file__).parent / "data" / "mlx"
 DTYPES = {"uint32": "U32", "uint8": "U8", "bfloat16": "BF16", "float16": "F16", "float32": "F32"}
 _BLOCK = re.compile(r"(?<=layers\.)\d+(?=\.)")
+
+AFFINE = {"group_size": 64, "bits": 4}
+LLAMA = {
+    "model_type": "llama",
+    "hidden_size": 256,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 4,
+    "num_key_value_heads": 2,
+}
 
 TINY = {
     # 4 and 6 bits mixed as `mlx_lm.convert --quant-predicate mixed_4_6` does.
@@ -160,3 +171,15 @@ def _ranges(numbers):
         else:
             parts.append([number, number])
     return ",".join(f"{a}" if a == b else f"{a}-{b}" for a, b in parts)
+
+
+def tensors_of(header):
+    """Return a header's tensors by name."""
+    return {t.name: t for t in header.tensors}
+
+
+def one(tensors, config=LLAMA, **changes):
+    """Return the one tensor that a checkpoint of these parts has."""
+    header = read_mlx({**config, **changes}, tensors, "org/model")
+    assert len(header.tensors) == 1
+    return header.tensors[0]

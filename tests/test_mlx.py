@@ -1,0 +1,419 @@
+"""MLX checkpoints against mlx-lm's own models: element counts, bytes, types and metadata."""
+
+import json
+
+import mlx_models
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from mlx_models import AFFINE, LLAMA, tensors_of
+
+from tokcast.predictor.errors import InputError
+from tokcast.predictor.mlx import read_mlx, read_mlx_folder
+from tokcast.predictor.mlx_tables import names
+from tokcast.predictor.model import model_spec
+from tokcast.predictor.safetensors import DTYPE_BITS, tensor_bytes
+
+RECORDINGS = mlx_models.recordings()
+FEW = settings(deadline=None, max_examples=100)
+
+
+def recorded_header(name):
+    _, config, tensors = mlx_models.recorded(name)
+    return read_mlx(config, tensors, f"mlx-community/{name}")
+
+
+def printed(count):
+    return f"{count / 1e9:.2f} B" if count >= 1e9 else f"{count / 1e6:.2f} M"
+
+
+# GLM-4.5's GGUF has MTP blocks that MLX leaves out; of Gemma 4 no printed figure was found.
+NOT_PRINTED = {"glm-4.5-air", "gemma-4-26b-a4b"}
+
+
+@pytest.mark.parametrize("name", sorted(set(RECORDINGS) - NOT_PRINTED))
+def test_parameters_equal_what_llama_bench_prints_for_the_model(name):
+    recording, config, tensors = mlx_models.recorded(name)
+    header = read_mlx(config, tensors, name)
+    assert printed(sum(t.n_params for t in header.tensors)) == recording["params"]
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_every_stored_byte_is_in_some_tensor_and_every_name_is_known(name):
+    _, config, tensors = mlx_models.recorded(name)
+    header = read_mlx(config, tensors, name)
+    stored = sum(tensor_bytes(dtype, shape) for dtype, shape in tensors.values())
+    assert sum(t.n_bytes for t in header.tensors) == stored
+    assert header.warnings == ()
+    assert len(tensors_of(header)) == len(header.tensors)
+    assert {t.name for t in header.tensors}.isdisjoint(tensors)
+
+
+@pytest.mark.parametrize("name", RECORDINGS)
+def test_a_recorded_model_becomes_a_known_spec_without_complaint(name):
+    spec = model_spec(recorded_header(name))
+    assert (spec.confidence, spec.warnings) == ("known", ())
+    assert 0 < spec.active_params <= spec.n_params
+
+
+@pytest.mark.parametrize(
+    ("name", "types"),
+    [
+        ("llama-3.1-8b", {"MLX4G64", "BF16"}),
+        ("llama-3.2-1b", {"MLX8G32", "BF16"}),
+        ("mixtral-8x7b", {"MLX3G64", "BF16"}),
+        ("gemma-2-9b", {"MLX2G64", "BF16"}),
+        ("phi-4-mini", {"MLX5G64", "BF16"}),
+        ("qwen3-8b", {"MLX6G64", "BF16"}),
+        ("stablelm-2-1.6b", {"MLX4G128", "BF16"}),
+        ("qwen3-30b-a3b", {"MLX4G64", "MLX8G64", "BF16"}),
+        ("qwen2.5-7b", {"MXFP4", "BF16"}),
+        ("qwen3.5-27b", {"NVFP4", "BF16"}),
+        ("minimax-m2", {"MXFP8", "MLX8G64", "BF16"}),
+        ("gpt-oss-20b", {"MXFP4", "MLX8G64", "BF16"}),
+        ("smollm3-3b", {"BF16"}),
+    ],
+)
+def test_types_are_what_the_model_was_quantized_to(name, types):
+    assert {t.type for t in recorded_header(name).tensors} == types
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        (
+            "qwen3-30b-a3b",
+            {
+                "general.architecture": "qwen3moe",
+                "general.name": "qwen3-30b-a3b",
+                "qwen3moe.block_count": 48,
+                "qwen3moe.embedding_length": 2048,
+                "qwen3moe.vocab_size": 151936,
+                "qwen3moe.context_length": 40960,
+                "qwen3moe.attention.head_count": 32,
+                "qwen3moe.attention.head_count_kv": 4,
+                "qwen3moe.attention.key_length": 128,
+                "qwen3moe.expert_count": 128,
+                "qwen3moe.expert_used_count": 8,
+                "qwen3moe.expert_feed_forward_length": 768,
+                "qwen3moe.feed_forward_length": 6144,
+            },
+        ),
+        (
+            "gemma-3-4b",
+            {
+                "general.architecture": "gemma3",
+                "gemma3.attention.sliding_window": 1024,
+                "gemma3.attention.sliding_window_pattern": ((True,) * 5 + (False,)) * 5
+                + (True,) * 4,
+            },
+        ),
+        (
+            "deepseek-v3",
+            {
+                "general.architecture": "deepseek2",
+                "deepseek2.attention.head_count": 128,
+                "deepseek2.attention.head_count_kv": 1,
+                "deepseek2.attention.kv_lora_rank": 512,
+                "deepseek2.attention.q_lora_rank": 1536,
+                "deepseek2.attention.key_length": 576,
+                "deepseek2.attention.value_length": 512,
+                "deepseek2.attention.key_length_mla": 192,
+                "deepseek2.attention.value_length_mla": 128,
+                "deepseek2.rope.dimension_count": 64,
+                "deepseek2.leading_dense_block_count": 3,
+                "deepseek2.expert_shared_feed_forward_length": 2048,
+                "deepseek2.feed_forward_length": 18432,
+            },
+        ),
+        (
+            # mlx-lm caches whole heads for this one.
+            "deepseek-v2-lite",
+            {
+                "deepseek2.attention.head_count_kv": 16,
+                "deepseek2.attention.key_length": 192,
+                "deepseek2.attention.value_length": 128,
+            },
+        ),
+        (
+            "granite-4.0-h-tiny",
+            {
+                "general.architecture": "granitehybrid",
+                "granitehybrid.attention.head_count_kv": tuple(
+                    4 if i in (5, 15, 25, 35) else 0 for i in range(40)
+                ),
+                "granitehybrid.ssm.inner_size": 3072,
+                "granitehybrid.ssm.state_size": 128,
+                "granitehybrid.ssm.time_step_rank": 48,
+                "granitehybrid.ssm.group_count": 1,
+                "granitehybrid.ssm.conv_kernel": 4,
+                "granitehybrid.expert_shared_feed_forward_length": 1024,
+            },
+        ),
+        (
+            "qwen3.5-35b-a3b",
+            {
+                "general.architecture": "qwen35moe",
+                "qwen35moe.attention.head_count_kv": 2,
+                "qwen35moe.attention.key_length": 256,
+                "qwen35moe.full_attention_interval": 4,
+                "qwen35moe.ssm.inner_size": 4096,
+                "qwen35moe.ssm.time_step_rank": 32,
+                "qwen35moe.ssm.group_count": 16,
+                "qwen35moe.ssm.state_size": 128,
+                "qwen35moe.rope.dimension_count": 64,
+            },
+        ),
+        (
+            "gemma-4-26b-a4b",
+            {
+                "general.architecture": "gemma4",
+                "gemma4.attention.key_length": 512,
+                "gemma4.attention.key_length_swa": 256,
+                "gemma4.attention.head_count": 16,
+                "gemma4.attention.head_count_kv": (8, 8, 8, 8, 8, 2) * 5,
+                "gemma4.feed_forward_length": 2112,
+                "gemma4.expert_feed_forward_length": 704,
+            },
+        ),
+        (
+            "lfm2-8b-a1b",
+            {
+                "general.architecture": "lfm2moe",
+                "lfm2moe.shortconv.l_cache": 3,
+                "lfm2moe.leading_dense_block_count": 2,
+                "lfm2moe.attention.head_count_kv": tuple(
+                    8 if kind == "a" else 0 for kind in "ccacccacccacccacccaccacc"
+                ),
+            },
+        ),
+        (
+            "gemma-3n-e2b",
+            {
+                "gemma3n.embedding_length_per_layer_input": 256,
+                "gemma3n.attention.shared_kv_layers": 10,
+                "gemma3n.altup.num_inputs": 4,
+                "gemma3n.attention.sliding_window": 512,
+            },
+        ),
+        (
+            "codestral-mamba-7b",
+            {
+                "mamba2.attention.head_count": 0,
+                "mamba2.ssm.inner_size": 8192,
+                "mamba2.ssm.time_step_rank": 128,
+                "mamba2.feed_forward_length": 0,
+            },
+        ),
+        (
+            "nemotron-3-nano-30b-a3b",
+            {
+                "general.architecture": "nemotron_h_moe",
+                "nemotron_h_moe.expert_shared_feed_forward_length": 3712,
+            },
+        ),
+    ],
+)
+def test_metadata_has_the_figures_of_the_models_card(name, expected):
+    metadata = recorded_header(name).metadata
+    assert {key: metadata.get(key) for key in expected} == expected
+
+
+def test_nemotrons_blocks_are_one_thing_each():
+    metadata = recorded_header("nemotron-3-nano-30b-a3b").metadata
+    pattern = mlx_models.recorded("nemotron-3-nano-30b-a3b")[1]["hybrid_override_pattern"]
+    kv = metadata["nemotron_h_moe.attention.head_count_kv"]
+    ffn = metadata["nemotron_h_moe.feed_forward_length"]
+    assert kv == tuple(2 if kind == "*" else 0 for kind in pattern)
+    assert ffn == tuple(1856 if kind == "E" else 0 for kind in pattern)
+
+
+@pytest.mark.parametrize(
+    ("name", "billions"),
+    [("qwen3-30b-a3b", 3.3), ("gpt-oss-20b", 3.6), ("deepseek-v3", 37), ("glm-4.5-air", 12)],
+)
+def test_active_parameters_are_near_the_published_ones(name, billions):
+    # Cards differ in whether the embedding table counts.
+    assert model_spec(recorded_header(name)).active_params == pytest.approx(billions * 1e9, rel=0.1)
+
+
+def test_layers_of_a_recorded_model_cache_what_mlx_caches():
+    latent = model_spec(recorded_header("deepseek-v3")).layers[0]
+    assert (latent.attention, latent.n_head_kv, latent.key_length) == ("mla", 1, 576)
+    whole = model_spec(recorded_header("gpt-oss-20b")).layers
+    assert [layer.window for layer in whole[:4]] == [128, None, 128, None]
+    mixed = model_spec(recorded_header("qwen3.5-27b")).layers
+    assert [layer.mixer for layer in mixed[:4]] == ["linear", "linear", "linear", "none"]
+    assert [layer.attention for layer in mixed[:4]] == ["none", "none", "none", "full"]
+    assert mixed[0].state_elements == 48 * 128 * 128 + 3 * (2 * 16 * 128 + 48 * 128)
+
+
+def test_a_vision_tower_is_left_out_with_its_size():
+    parts = {
+        "language_model.model.layers.0.self_attn.q_proj.weight": ("BF16", (256, 256)),
+        "vision_tower.blocks.0.attn.qkv.weight": ("BF16", (1000, 1000)),
+        "model.visual.merger.mlp.0.weight": ("F32", (1000, 1000)),
+        "multi_modal_projector.linear_1.weight": ("BF16", (500, 1000)),
+    }
+    header = read_mlx(LLAMA, parts, "x")
+    assert list(tensors_of(header)) == ["blk.0.attn_q.weight"]
+    assert header.warnings == ("vision or audio tower ignored, 7 MB",)
+
+
+def test_nothing_but_a_vision_tower_is_refused():
+    with pytest.raises(InputError, match="x: a vision or audio tower only"):
+        read_mlx(LLAMA, {"vision_tower.a.weight": ("BF16", (1, 1))}, "x")
+
+
+def test_heads_that_a_nested_config_leaves_to_defaults_come_from_the_shapes():
+    """google/gemma-3-4b-it says hidden size, layers and window, and no head count at all."""
+    _, _, tensors = mlx_models.recorded("gemma-3-4b")
+    config = {
+        "model_type": "gemma3",
+        "text_config": {
+            "model_type": "gemma3_text",
+            "hidden_size": 2560,
+            "intermediate_size": 10240,
+            "num_hidden_layers": 34,
+            "sliding_window": 1024,
+        },
+        "quantization": AFFINE,
+    }
+    nested = {f"language_model.{name}": part for name, part in tensors.items()}
+    metadata = read_mlx(config, nested, "x").metadata
+    assert metadata["gemma3.attention.head_count"] == 8
+    assert metadata["gemma3.attention.head_count_kv"] == 4
+    assert metadata["gemma3.attention.key_length"] == 256
+    assert model_spec(read_mlx(config, nested, "x")).warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("told", "sliding"),
+    [
+        ({"layer_types": ["sliding_attention", "full_attention"] * 2}, (True, False) * 2),
+        ({"layer_types": ["chunked_attention", "full_attention"] * 2}, (True, False) * 2),
+        ({"hybrid_layer_pattern": [0, 1, 1, 0]}, (False, True, True, False)),
+        ({"sliding_window_pattern": 2}, (True, False, True, False)),
+        ({"sliding_window_pattern": "LLLG"}, (True, True, True, False)),
+        ({"global_attn_every_n_layers": 4}, (True, True, True, False)),
+        ({"use_sliding_window": False}, None),
+        ({}, None),
+    ],
+)
+def test_sliding_blocks_however_a_config_tells_them(told, sliding):
+    parts = {"model.layers.0.self_attn.q_proj.weight": ("BF16", (256, 256))}
+    config = {**LLAMA, "num_hidden_layers": 4, "sliding_window": 512, **told}
+    metadata = read_mlx(config, parts, "x").metadata
+    assert metadata.get("llama.attention.sliding_window_pattern") == sliding
+    expected = None if "use_sliding_window" in told else 512
+    assert metadata.get("llama.attention.sliding_window") == expected
+
+
+@pytest.mark.parametrize("name", sorted(mlx_models.TINY))
+def test_the_headers_that_mlx_wrote_are_read_whole(name):
+    """Headers saved by mlx-lm itself, see tests/data/mlx/record.py."""
+    folder = mlx_models.FOLDER / name
+    header = read_mlx_folder(folder)
+    assert header.warnings == ()
+    text = (folder / "model.safetensors").read_bytes()[8:]
+    entries = json.loads(text)
+    said = entries.pop("__metadata__")
+    assert said == {"format": "mlx"}
+    assert sum(t.n_bytes for t in header.tensors) == max(
+        entry["data_offsets"][1] for entry in entries.values()
+    )
+    # As many elements as the unquantized model of this config has.
+    assert sum(t.n_params for t in header.tensors) == N_PARAMS[name]
+
+
+# Counted by hand from the configs in mlx_models.TINY.
+N_PARAMS = {
+    "tiny-llama-mixed": 2 * 512 * 128
+    + 128
+    + 4 * (2 * 128 + 2 * 128 * 128 + 2 * 64 * 128 + 3 * 128 * 256),
+    "tiny-qwen3-moe-mxfp4": 512 * 128
+    + 128
+    + 2 * (2 * 128 + 2 * 64 + 2 * 256 * 128 + 2 * 128 * 128 + 8 * 128 + 8 * 3 * 128 * 96),
+    "tiny-gemma3-8bit": 512 * 128
+    + 128
+    + 7 * (4 * 128 + 2 * 32 + 2 * 128 * 128 + 2 * 32 * 128 + 3 * 128 * 256),
+}
+
+
+def test_mixed_bits_are_told_tensor_by_tensor():
+    tensors = tensors_of(read_mlx_folder(mlx_models.FOLDER / "tiny-llama-mixed"))
+    types = {name: t.type for name, t in tensors.items()}
+    assert types["output.weight"] == types["blk.3.ffn_down.weight"] == "MLX6G64"
+    assert types["token_embd.weight"] == types["blk.0.ffn_up.weight"] == "MLX4G64"
+
+
+def test_models_saved_by_mlx_now_are_read_as_they_are(tmp_path):
+    pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
+    from mlx.utils import tree_flatten
+    from mlx_lm.utils import get_total_parameters
+
+    for name in mlx_models.TINY:
+        model = mlx_models.save_tiny(name, tmp_path / name)
+        header = read_mlx_folder(tmp_path / name)
+        assert header.warnings == ()
+        n_bytes = sum(array.nbytes for _, array in tree_flatten(model.parameters()))
+        assert sum(t.n_bytes for t in header.tensors) == n_bytes
+        assert sum(t.n_params for t in header.tensors) == get_total_parameters(model)
+
+
+def test_recordings_are_what_mlx_makes_today():
+    pytest.importorskip("mlx_lm", reason="mlx-lm is not installed")
+    for name in RECORDINGS:
+        recording, config, tensors = mlx_models.recorded(name)
+        plain = {k: v for k, v in config.items() if k != "quantization"}
+        model, _ = mlx_models.build(plain, recording["quantize"])
+        assert mlx_models.listing_of(model) == tensors, name
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.dictionaries(st.sampled_from(["bits", "group_size", "head_dim"]), inner, max_size=3)
+    ),
+    max_leaves=4,
+)
+CONFIG_KEYS = st.sampled_from(
+    sorted(
+        names("""
+            text_config hidden_size num_hidden_layers num_attention_heads layer_types quantization
+            num_key_value_heads head_dim sliding_window sliding_window_pattern kv_lora_rank
+            qk_nope_head_dim v_head_dim num_experts_per_tok hybrid_override_pattern
+            rope_parameters partial_rotary_factor full_attention_interval global_head_dim
+        """)
+    )
+)
+PARTS = st.tuples(
+    st.sampled_from(sorted(DTYPE_BITS)),
+    st.lists(st.integers(0, 9) | st.just(2**62), max_size=5).map(tuple),
+)
+
+
+def names_of_recordings():
+    models = ("deepseek-v3", "granite-4.0-h-tiny", "gemma-3n-e2b", "qwen3.5-27b")
+    return sorted({name for model in models for name in list(mlx_models.recorded(model)[2])[:150]})
+
+
+@FEW
+@given(
+    st.dictionaries(CONFIG_KEYS, JSON, max_size=8),
+    st.dictionaries(
+        st.sampled_from(names_of_recordings()) | st.text(max_size=9), PARTS, max_size=9
+    ),
+    st.sampled_from(["llama", "deepseek_v3", "qwen3_5", "granitemoehybrid", "", None]),
+)
+def test_any_config_with_any_tensors_is_read_or_refused_in_a_line(config, tensors, model_type):
+    try:
+        header = read_mlx({"model_type": model_type, **config}, tensors, "org/model")
+    except InputError as error:
+        complaint = str(error)
+    else:
+        complaint = ""
+        assert all(w.isprintable() for w in header.warnings)
+        assert header.tensors
+    assert complaint.isprintable()
