@@ -91,7 +91,7 @@ class _Handler(BaseHTTPRequestHandler):
             self._head(status, 0, page.headers if page else {})
         elif page.location:
             self._head(302, 0, {"Location": page.location, **page.headers})
-        elif page.etag and headers.get("if-none-match") == page.etag:
+        elif page.etag and headers.get("if-none-match") == page.etag.removeprefix("W/"):
             self._head(304, None, {"ETag": page.etag})
         else:
             self._body(page, headers, cut)
@@ -173,4 +173,6 @@ def hub(server: Server, repo: str, files: dict[str, bytes], revision: str = "mai
         server.pages[f"/{repo}/resolve/{revision}/{name}"] = Page(body, etag=f'"{etag}"')
     listing = json.dumps({"id": repo, "siblings": siblings}).encode()
     path = f"/api/models/{repo}/revision/{revision}?blobs=true"
-    server.pages[path] = Page(listing, etag=f'W/"{len(listing)}"', ranges=False)
+    server.pages[path] = Page(
+        listing, etag=f'W/"{hashlib.sha256(listing).hexdigest()}"', ranges=False
+    )

@@ -7,7 +7,6 @@ import struct
 from gguf_bytes import ARRAY, F32, I32, STRING, Build
 
 
-
 def small_gguf(name: bytes = b"small", n_data: int = 64) -> bytes:
     """Return a whole GGUF file of one F32 tensor of 16 elements."""
     build = Build(n_data=n_data).string(b"general.architecture", b"llama")

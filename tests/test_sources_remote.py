@@ -204,17 +204,18 @@ def test_a_busy_server_is_given_the_time_it_asks_for(tmp_path: Path) -> None:
 def test_a_server_that_is_busy_for_long_is_not_waited_for(tmp_path: Path, after: str) -> None:
     page = Page(small_gguf(), statuses=[429], headers={"Retry-After": after})
     place = Place(tmp_path)
-    with serve({"/m.gguf": page}) as server:
-        with pytest.raises(InputError, match=r"too many requests \(429\); try again in 3[56]\d\d s"):
-            place.open(f"{server.url}/m.gguf")
+    words = r"too many requests \(429\); try again in 3[56]\d\d s"
+    with serve({"/m.gguf": page}) as server, pytest.raises(InputError, match=words):
+        place.open(f"{server.url}/m.gguf")
     assert place.waits == []
 
 
 def test_a_busy_hub_names_the_token(tmp_path: Path) -> None:
     page = Page(statuses=[429] * 3, headers={"Retry-After": "nonsense"})
-    with serve({"/api/models/o/r/revision/main?blobs=true": page}) as server:
-        with pytest.raises(InputError, match="try again later; with HF_TOKEN set"):
-            Place(tmp_path, server.url).open("o/r")
+    listing = {"/api/models/o/r/revision/main?blobs=true": page}
+    words = "try again later; with HF_TOKEN set"
+    with serve(listing) as server, pytest.raises(InputError, match=words):
+        Place(tmp_path, server.url).open("o/r")
 
 
 def test_what_is_not_a_gguf_file_is_named(tmp_path: Path) -> None:
@@ -248,7 +249,7 @@ def test_a_name_without_address_is_said(tmp_path: Path, monkeypatch: pytest.Monk
 def test_a_server_without_tls_is_said(tmp_path: Path) -> None:
     with serve() as server:
         url = server.url.replace("http:", "https:")
-        with pytest.raises(InputError, match="no trusted TLS connection .*SSL_CERT_FILE"):
+        with pytest.raises(InputError, match=r"no trusted TLS connection .*SSL_CERT_FILE"):
             Place(tmp_path).open(f"{url}/m.gguf")
 
 
@@ -297,7 +298,9 @@ def test_secrets_in_an_address_stay_out_of_words_and_files(tmp_path: Path) -> No
     place = Place(tmp_path)
     body = small_gguf()
     with serve({"/m.gguf?signature=s3cret": Page(body, etag='"1"')}) as server:
-        address = server.url.replace("http://", "http://user:passw0rd@") + "/m.gguf?signature=s3cret"
+        address = (
+            server.url.replace("http://", "http://user:passw0rd@") + "/m.gguf?signature=s3cret"
+        )
         header = place.open(address)
         server.pages.clear()
         with pytest.raises(InputError, match="not found") as raised:
@@ -312,6 +315,9 @@ def test_a_hostile_count_asks_for_no_more_than_its_share(tmp_path: Path) -> None
     build = Build().string(b"general.architecture", b"llama")
     tokens = build.array(8, 1 << 60, build.text(b"x" * 8) * 200_000)
     body = build.entry(b"tokenizer.ggml.tokens", 9, tokens).bytes() + bytes(64 * MIB)
-    with serve({"/m.gguf": Page(body)}) as server, pytest.raises(InputError, match="end of the file"):
+    with (
+        serve({"/m.gguf": Page(body)}) as server,
+        pytest.raises(InputError, match="end of the file"),
+    ):
         Place(tmp_path).open(f"{server.url}/m.gguf")
     assert server.n_sent <= 4 * MIB

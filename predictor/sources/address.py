@@ -106,7 +106,8 @@ def _existing(text: str, settings: Settings) -> LocalModel | None:
         return LocalModel(path)
     is_path = text.startswith((".", "/", "~", "\\")) or _DRIVE.match(text) is not None
     if is_path or text.lower().endswith(_FILE_SUFFIXES):
-        hint = "; on the Hub it is hf:owner/repo/file.gguf" if text.count("/") >= 2 else ""
+        is_hub = not is_path and text.count("/") >= 2
+        hint = "; on the Hub it is hf:owner/repo/file.gguf" if is_hub else ""
         raise InputError(f"{printable(str(path), 1000)}: no such file or folder{hint}")
     return None
 
@@ -155,7 +156,7 @@ def _url(text: str, settings: Settings) -> UrlModel | HubModel:
     if text.startswith(f"{settings.endpoint}/"):
         endpoint: str | None = settings.endpoint
         path = text[len(settings.endpoint) + 1 :]
-    elif host in _HUB_HOSTS and not (split.username or split.query):
+    elif host in _HUB_HOSTS and not split.username:
         endpoint, path = HUB, split.path.lstrip("/")
     else:
         return UrlModel(text)
@@ -164,7 +165,8 @@ def _url(text: str, settings: Settings) -> UrlModel | HubModel:
 
 def _page(path: str, endpoint: str | None) -> HubModel | None:
     """Return what a page or file of the Hub shows; None for other pages."""
-    parts = unquote(path.partition("?")[0].partition("#")[0]).rstrip("/").split("/", 4)
+    path = path.partition("?")[0].partition("#")[0].rstrip("/")
+    parts = [unquote(part) for part in path.split("/", 4)]
     if len(parts) < 2 or not _REPO.fullmatch("/".join(parts[:2])):
         return None
     repo = "/".join(parts[:2])

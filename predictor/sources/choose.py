@@ -1,4 +1,4 @@
-"""Which of a repository's GGUF files is meant, as llama.cpp chooses.
+"""Which of a repository's files are meant: a GGUF model as llama.cpp chooses, or a checkpoint.
 
 Facts from llama.cpp's `common/download.cpp` (MIT): the quant is looked for in the path, any case;
 without one it is Q4_K_M, then Q8_0, then the first file; projectors, importance matrices
@@ -9,13 +9,17 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from tokcast.predictor.errors import InputError
 from tokcast.predictor.gguf_split import split_names
+from tokcast.predictor.mlx_files import CONFIG, weight_files
 from tokcast.predictor.text import printable
 
 DEFAULT_QUANT = "Q4_K_M"
 _NEXT_QUANT = "Q8_0"
 _SIDE_FILES = re.compile(r"mmproj|imatrix|mtp-|eagle3-|dflash-|dspark-")
-_LABEL = re.compile(r"[-._/]((?:UD-)?(?:IQ|Q|TQ|BF|F|FP|MXFP|NVFP)\d[A-Z0-9_]*)(?=[-./])", re.I)
+_LABEL = re.compile(
+    r"(?:^|[-._/])((?:UD-)?(?:[IT]?Q|B?F|(?:MX|NV)?FP)\d\w*)(?=[-./])", re.I
+)
 _SHOWN = 24
 
 
@@ -74,3 +78,23 @@ def quants(names: Iterable[str]) -> str:
     words = list(dict.fromkeys(all_of[-1] if all_of else name for name, all_of in labels.items()))
     shown = ", ".join(printable(word) for word in words[:_SHOWN])
     return shown if len(words) <= _SHOWN else f"{shown} and {len(words) - _SHOWN} more"
+
+
+def is_checkpoint(names: Iterable[str]) -> bool:
+    """Return whether files look like an MLX model or another safetensors checkpoint."""
+    known = at_root(names)
+    return CONFIG in known and any(name.endswith(".safetensors") for name in known)
+
+
+def is_complete(names: Iterable[str]) -> bool:
+    """Return whether files are a checkpoint of which none is missing."""
+    known = at_root(names)
+    try:
+        return is_checkpoint(known) and bool(weight_files(known, None, ""))
+    except InputError:
+        return False
+
+
+def at_root(names: Iterable[str]) -> list[str]:
+    """Return the files that are in no folder."""
+    return [name for name in names if "/" not in name]

@@ -10,10 +10,18 @@ from urllib.parse import quote
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.header import Header
 from tokcast.predictor.sources.address import HubModel, is_safe
-from tokcast.predictor.sources.choose import DEFAULT_QUANT, Choice, choose, models, quants
+from tokcast.predictor.sources.choose import (
+    DEFAULT_QUANT,
+    Choice,
+    choose,
+    is_checkpoint,
+    is_complete,
+    models,
+    quants,
+)
 from tokcast.predictor.sources.http_errors import HttpError, shown
 from tokcast.predictor.sources.local import read_path
-from tokcast.predictor.sources.mlx_repo import read_repo, weight_files
+from tokcast.predictor.sources.mlx_repo import read_repo
 from tokcast.predictor.sources.parts import read_url, read_urls
 from tokcast.predictor.sources.places import Place, find
 from tokcast.predictor.sources.web import Web
@@ -57,7 +65,7 @@ def _in_place(place: Place, model: HubModel, is_strict: bool) -> Path | None:
     choice = choose(place.files, model.quant)
     if choice is not None:
         return None if is_strict and not choice.is_default else place.files[choice.files[0]]
-    if model.quant is None and place.folder is not None and weight_files(place.files):
+    if model.quant is None and place.folder is not None and is_complete(place.files):
         return place.folder
     return None
 
@@ -74,7 +82,7 @@ def _read_remote(model: HubModel, web: Web) -> Header:
             f"{model}: expected a quant of this repository, found none of that name; "
             f"it has {quants(files)}"
         )
-    if model.quant is None and weight_files(files):
+    if model.quant is None and is_checkpoint(files):
         return read_repo(files, partial(_file_url, model, web), str(model), web)
     raise InputError(
         f"{model}: expected GGUF files, or config.json with safetensors; "

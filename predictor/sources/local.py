@@ -5,8 +5,7 @@ from pathlib import Path
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.gguf import read_gguf_file
 from tokcast.predictor.header import Header
-from tokcast.predictor.sources.choose import models
-from tokcast.predictor.sources.mlx_repo import weight_files
+from tokcast.predictor.sources.choose import is_checkpoint, models
 from tokcast.predictor.sources.places import files_in
 from tokcast.predictor.text import listing, printable
 
@@ -36,7 +35,7 @@ def _read_folder(folder: Path) -> Header:
         )
     for name in found:
         return read_gguf_file(files[name])
-    if weight_files(files):
+    if is_checkpoint(files):
         return _read_mlx(folder)
     incomplete = [name for name in files if name.endswith(".gguf")]
     inside = listing(incomplete or files) or "nothing"

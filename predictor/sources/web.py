@@ -103,7 +103,7 @@ class Web:
         entry = self._cache.load(url)
         if entry is not None and (self.settings.offline or (etag and entry.etag == etag)):
             try:
-                return self._used(entry, use, url, is_checked=not self.settings.offline)
+                return self._used(entry, use, "offline" if self.settings.offline else "")
             except InputError:  # written by another version, perhaps
                 self._cache.discard(url)
                 entry = None
@@ -114,12 +114,12 @@ class Web:
         except HttpError as error:
             if entry is None or not error.is_passing:
                 raise
-            return self._used(entry, use, url, is_checked=False)
+            return self._used(entry, use, str(error))
 
-    def _used(self, entry: Entry, use: Callable[[Entry], T], url: str, is_checked: bool) -> T:
+    def _used(self, entry: Entry, use: Callable[[Entry], T], doubt: str) -> T:
         result = use(entry)
-        if not is_checked:
-            self.warn(f"as fetched earlier, not checked for changes: {shown(url)}")
+        if doubt:
+            self.warn(f"{doubt}; read as fetched earlier, not checked for changes")
         return result
 
     def _fetched(self, url: str, entry: Entry | None, fetch: Callable[[Entry | None], T]) -> T:
