@@ -132,7 +132,7 @@ def _type_warnings(infos: Sequence[TensorInfo], n_bytes: Mapping[str, int]) -> I
         some = [info for info in odd if (info.type_id in REMOVED_IDS) == (ids is not None)]
         if some:
             names = listing(dict.fromkeys(type_name(info.type_id) for info in some))
-            yield f"{len(some)} tensors have types {what} ({names}), sized by their offsets"
+            yield f"types {what}, tensors sized by their offsets ({len(some)}): {names}"
     unsized = [info.name for info in odd if not n_bytes[info.name]]
     if unsized:
         yield f"bytes unknown, counted as 0: {listing(unsized)}"

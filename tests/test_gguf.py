@@ -131,6 +131,19 @@ def test_numbers_that_are_not_finite_are_dropped_by_name() -> None:
     )
 
 
+def test_what_the_metadata_means_is_not_the_readers_business() -> None:
+    build = (
+        Build().u32(b"general.architecture", 7).entry(b"llama.block_count", 10, b"\0" * 7 + b"\1")
+    )
+    build.string(b"llama.attention.head_count", b"many")
+    assert read(build.bytes()).metadata == {
+        "general.architecture": 7,
+        "llama.block_count": 1 << 56,
+        "llama.attention.head_count": "many",
+    }
+    assert read(Build().bytes()).metadata == {}
+
+
 def test_the_alignment_moves_the_data() -> None:
     build = Build(alignment=4096, n_data=4096 + 4).u32(b"general.alignment", 4096)
     build.tensor(b"a", (1,), 0, 0).tensor(b"b", (1,), 0, 4096)
@@ -173,9 +186,9 @@ def test_unknown_types_are_named_and_sized_by_their_neighbours() -> None:
         ("TYPE_4294967295", 40),
     ]
     assert header.warnings == (
-        "1 tensors have types that ggml removed (TYPE_4), sized by their offsets",
-        "2 tensors have types unknown to this version (TYPE_137, TYPE_4294967295), "
-        "sized by their offsets",
+        "types that ggml removed, tensors sized by their offsets (1): TYPE_4",
+        "types unknown to this version, tensors sized by their offsets (2): "
+        "TYPE_137, TYPE_4294967295",
     )
 
 
