@@ -9,8 +9,8 @@ layers   mixer                                           ffn      feed-forward p
 ``a``    attention over the whole context                ``d``    dense
 ``s``    attention over a sliding window                 ``e``    routed experts
 ``m``    state space (Mamba-2)                           ``b``    dense and experts
-``b``    attention and state space side by side          ``-``    none
-``l``    linear attention (gated delta rule)
+``b``    attention and state space side by side          ``w``    dense, twice as wide
+``l``    linear attention (gated delta rule)             ``-``    none
 ``c``    short convolution
 ``-``    none
 =======  ==============================================  =======  ======================
@@ -85,7 +85,10 @@ class Recurrent:
 
 @dataclass(frozen=True, slots=True)
 class Experts:
-    """Routed and shared experts of the blocks that have them."""
+    """Routed and shared experts of the blocks that have them.
+
+    `latent_size` is the width routed experts work in where tokens are projected down for them.
+    """
 
     count: int
     used: int
@@ -97,6 +100,7 @@ class Experts:
     probs_bias: bool = False
     shared_gate: bool = False
     fused_gate_up: bool = False
+    latent_size: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +109,7 @@ class Architecture:
 
     `layers` and `ffn` hold one letter a block. `block_count` includes the `mtp_blocks` at the
     end. `extra_tensors` are tensors outside the blocks that nothing else implies;
-    `block_tensors` are (letters of the blocks that have them, name, shape).
+    `block_tensors` are (blocks that have them, name, shape).
     """
 
     arch: str
@@ -133,7 +137,7 @@ class Architecture:
     fused_gate_up: bool = False
     ffn_bias: bool = False
     extra_tensors: tuple[tuple[str, Shape], ...] = ()
-    block_tensors: tuple[tuple[str, str, Shape], ...] = ()
+    block_tensors: tuple[tuple[frozenset[int], str, Shape], ...] = ()
     extra_metadata: Mapping[str, Value] = field(default_factory=dict)
 
     def attention_of(self, block: int) -> Attention | None:
@@ -177,7 +181,8 @@ def from_mapping(data: Mapping[str, Any]) -> Architecture:
     """Return the architecture that a catalogue entry's plain values describe.
 
     `layers` and `ffn` may give a pattern that repeats; `sliding` only what differs from
-    `attention`. Raises TypeError for a key that is not a field.
+    `attention`; `block_tensors` names blocks by their letters ("as"), by ranges ("0-2 6") or
+    all of them ("*"). Raises TypeError for a key that is not a field.
     """
     known = dict(data)
     blocks = known["block_count"]
@@ -196,8 +201,8 @@ def from_mapping(data: Mapping[str, Any]) -> Architecture:
         (name, tuple(shape)) for name, shape in known.get("extra_tensors", {}).items()
     )
     known["block_tensors"] = tuple(
-        (letters, name, tuple(shape))
-        for letters, tensors in known.get("block_tensors", {}).items()
+        (_blocks(where, known["layers"]), name, tuple(shape))
+        for where, tensors in known.get("block_tensors", {}).items()
         for name, shape in tensors.items()
     )
     known["extra_metadata"] = {
@@ -210,6 +215,13 @@ def from_mapping(data: Mapping[str, Any]) -> Architecture:
 def _attention(data: Mapping[str, Any]) -> Attention:
     mla = data.get("mla")
     return Attention(**{**data, "mla": Mla(**mla) if mla else None})
+
+
+def _blocks(where: str, layers: str) -> frozenset[int]:
+    if where[0].isdigit():
+        ends = (part.partition("-") for part in where.split())
+        return frozenset(i for a, _, b in ends for i in range(int(a), int(b or a) + 1))
+    return frozenset(i for i, letter in enumerate(layers) if where == "*" or letter in where)
 
 
 def _repeat(pattern: str, length: int) -> str:

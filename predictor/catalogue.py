@@ -41,7 +41,9 @@ class Entry:
 
     `published_total` and `published_active` are the figures of the model card, such as
     "30.5B"; `printed_params` is what llama-bench prints for the file, `printed_params_seen`
-    whether it was found in a public log. `checked` names what the shapes were held against.
+    whether it was found in a public log; `hub_params` what the model hub counts in the
+    repository `hub_repository`, which is all tensors but the rope tables of the converter.
+    `checked` names what the shapes were held against.
     """
 
     name: str
@@ -53,6 +55,8 @@ class Entry:
     published_note: str
     printed_params: str | None
     printed_params_seen: bool
+    hub_params: int | None
+    hub_repository: str
     checked: tuple[str, ...]
     sources: tuple[str, ...]
     note: str
@@ -108,6 +112,8 @@ def entry(name: str) -> Entry:
         published_note=published.get("note", ""),
         printed_params=plain.get("printed_params"),
         printed_params_seen=plain.get("printed_params_seen", False),
+        hub_params=plain.get("hub_params"),
+        hub_repository=plain.get("hub_repository", ""),
         checked=tuple(plain["checked"]),
         sources=tuple(_source(text) for text in plain["sources"]),
         note=plain.get("note", ""),

@@ -41,11 +41,12 @@ def _shape_keys(arch: Architecture) -> dict[str, Value | None]:
 
 
 def _feed_forward_lengths(arch: Architecture) -> int | tuple[int, ...]:
-    """Return one length, or one a block where some blocks have no feed-forward part."""
-    if "-" not in arch.ffn:
-        return arch.feed_forward_length
+    """Return one length, or one a block where they differ."""
+    dense = arch.feed_forward_length
+    if not {"-", "w"} & set(arch.ffn):
+        return dense
     experts = arch.experts.feed_forward_length if arch.experts else 0
-    lengths = {"d": arch.feed_forward_length, "e": experts, "-": 0}
+    lengths = {"d": dense, "w": 2 * dense, "e": experts, "-": 0}
     return one_or_all([lengths[letter] for letter in arch.ffn])
 
 

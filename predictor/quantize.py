@@ -39,8 +39,12 @@ _ALWAYS_F32 = (
     "altup_correct_coef",
     "altup_predict_coef",
     "_norm.weight",
+    "indexer.k_proj",
+    "indexer.q_proj",
 )
 _KEPT_16_BIT = ("altup", "laurel", "per_layer_model_proj")
+_F32_UNTIL_QUANTIZED = ("indexer.proj.weight",)
+_TOKEN_TO_EXPERT = "ffn_gate_tid2eid.weight"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +102,11 @@ def _role(tail: str) -> str:
 
 @cache
 def _treatment(tail: str) -> str:
-    """Say whether a tensor of two or more dimensions is "f32", "16 bit" or "quantized"."""
+    """Say whether a tensor of two or more dimensions is quantized, or what it stays."""
+    if tail == _TOKEN_TO_EXPERT:
+        return "I32"
     if not tail.endswith(".weight") or any(part in tail for part in _ALWAYS_F32):
-        return "f32"
+        return "F32"
     return "16 bit" if any(part in tail for part in _KEPT_16_BIT) else "quantized"
 
 
@@ -165,11 +171,11 @@ class _Run:
         self._seen: Counter[str] = Counter()
 
     def type(self, block: int, tail: str, shape: Shape) -> str:
-        treatment = _treatment(tail) if len(shape) > 1 else "f32"
-        if treatment == "f32":
-            return "F32"
+        treatment = _treatment(tail) if len(shape) > 1 else "F32"
+        if treatment in ("F32", "I32"):
+            return treatment
         if self._file_type in PLAIN:
-            return self._default
+            return "F32" if tail in _F32_UNTIL_QUANTIZED else self._default
         return "F16" if treatment == "16 bit" else _fit(self._chosen(block, tail, shape), shape[0])
 
     def _chosen(self, block: int, tail: str, shape: Shape) -> str:

@@ -39,15 +39,14 @@ def _outside(arch: Architecture) -> Named:
 
 
 def _block(arch: Architecture, index: int) -> Named:
-    letter = arch.layers[index]
     yield from _norms(arch)
     yield from _mixer(arch, index)
-    if arch.ffn[index] in "db":
-        yield from _dense(arch)
+    if arch.ffn[index] in "dbw":
+        yield from _dense(arch, arch.feed_forward_length * (2 if arch.ffn[index] == "w" else 1))
     if arch.ffn[index] in "eb":
         yield from _experts(arch)
-    for letters, name, shape in arch.block_tensors:
-        if letter in letters or letters == "*":
+    for blocks, name, shape in arch.block_tensors:
+        if index in blocks:
             yield name, shape
     if index >= arch.block_count - arch.mtp_blocks:
         yield from _mtp(arch)
@@ -159,8 +158,8 @@ def _delta_rule(linear: Recurrent, width: int, joint: bool) -> Named:
     yield from _matrix("ssm_out", value, width)
 
 
-def _dense(arch: Architecture) -> Named:
-    width, length, bias = arch.embedding_length, arch.feed_forward_length, arch.ffn_bias
+def _dense(arch: Architecture, length: int) -> Named:
+    width, bias = arch.embedding_length, arch.ffn_bias
     if arch.fused_gate_up:
         yield from _matrix("ffn_up", width, 2 * length, bias)
     else:
@@ -176,13 +175,17 @@ def _experts(arch: Architecture) -> Named:
         return
     count, length = experts.count, experts.feed_forward_length
     inputs = ["gate", "up"] if arch.gated_ffn else ["up"]
-    stacked = [(name, width, length) for name in inputs]
+    inner = experts.latent_size or width
+    stacked = [(name, inner, length) for name in inputs]
     if experts.fused_gate_up:
-        stacked = [("gate_up", width, 2 * length)]
+        stacked = [("gate_up", inner, 2 * length)]
     yield from _matrix("ffn_gate_inp", width, count, experts.bias)
+    if experts.latent_size:
+        yield from _matrix("ffn_latent_down", width, inner)
+        yield from _matrix("ffn_latent_up", inner, width)
     if experts.probs_bias:
         yield "exp_probs_b.bias", (count,)
-    for name, columns, rows in [*stacked, ("down", length, width)]:
+    for name, columns, rows in [*stacked, ("down", length, inner)]:
         yield f"ffn_{name}_exps.weight", (columns, rows, count)
         if experts.bias:
             yield f"ffn_{name}_exps.bias", (rows, count)

@@ -33,6 +33,7 @@ SNAPSHOTS = {
     "qwen3.5-397b-a17b": "qwen3.5-397b-a17b",
     "qwen3.6-27b": "qwen3.5-27b",
     "glm-4.6v": "glm-4.5-air",
+    "step-3.5-flash": "step-3.5-flash",
 }
 RULE_SETS = {
     "new": {},
