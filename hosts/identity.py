@@ -98,6 +98,9 @@ def _optional_words(vendor: str, name: str) -> frozenset[str]:
     brand = said & frozenset(_BRANDS.get(vendor, "").split())
     optional = brand | {vendor.casefold()} | {word for word in said if word.startswith("sxm")}
     optional |= set(_ALSO_SAID.get(vendor, "").split())
+    if "ryzen" in said:
+        # The same silicon is sold with and without PRO in its name.
+        optional |= {"pro"}
     if said & _BRANDS_WITH_DIGITS:
         optional |= said & _BRAND_DIGITS
     optional |= set(re.findall(r"(\d+)-core GPU", name))

@@ -1,7 +1,7 @@
 """Finding the chip that someone means, and saying so when that is not clear."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from tokcast.hosts import registry
@@ -24,7 +24,7 @@ def find(text: str) -> Host:
     """
     asked = read(text)
     exact = _canonical(text)
-    fitting = _fitting(asked)
+    fitting = _fitting(asked, _fits)
     if exact is not None:
         return _with_siblings(registry.chip(exact), asked)
     if not fitting:
@@ -42,13 +42,20 @@ def find(text: str) -> Host:
     return _with_siblings(_as_asked(registry.chip(fitting[0].name), asked), asked)
 
 
-def candidates(text: str) -> tuple[Host, ...]:
+def candidates(text: str, *, with_variants: bool = False) -> tuple[Host, ...]:
     """Return every chip that a typed or reported name can mean, each as `find` would return it.
 
-    Raises InputError only where the number of devices is out of range.
+    `with_variants` adds those that share the name and differ in the type of memory, as a driver
+    reports the RTX 3060 Ti with GDDR6X. A number of devices that no machine has fits nothing.
     """
-    asked = read(text)
-    return tuple(_as_asked(registry.chip(identity.name), asked) for identity in _fitting(asked))
+    try:
+        asked = read(text)
+    except InputError:
+        return ()
+    fits = _shares_name if with_variants else _fits
+    return tuple(
+        _as_asked(registry.chip(identity.name), asked) for identity in _fitting(asked, fits)
+    )
 
 
 def nearest(text: str, n: int = 3) -> list[str]:
@@ -80,8 +87,8 @@ def _canonical(text: str) -> str | None:
     return next((name for name in registry.names() if name.casefold() == wanted), None)
 
 
-def _fitting(asked: Spelling) -> list[Identity]:
-    fitting = [identity for identity in identities(asked.words) if _fits(asked, identity)]
+def _fitting(asked: Spelling, fits: Callable[[Spelling, Identity], bool]) -> list[Identity]:
+    fitting = [identity for identity in identities(asked.words) if fits(asked, identity)]
     # The rows for an unknown number of GPU cores exist for measurements that do not say it.
     stated = [identity for identity in fitting if "unknown" not in identity.known]
     return stated or fitting
