@@ -15,6 +15,7 @@ from source_tools import Place
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.gguf import read_gguf_file
 from tokcast.predictor.header import Header
+from tokcast.predictor.sources import remote
 
 MIB = 1 << 20
 
@@ -128,11 +129,35 @@ def test_a_file_that_never_stays_the_same_is_refused(
     assert len(server.requests) <= 4
 
 
+@pytest.mark.parametrize("ranges", [True, False])
+def test_a_header_longer_than_any_is_read_but_not_kept(
+    tmp_path: Path,
+    large: tuple[bytes, int],
+    ranges: bool,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(remote, "KEPT_BYTES", MIB)
+    monkeypatch.setattr(remote, "LONG_STEP_BYTES", MIB)
+    page = Page(large[0], etag='"1"', ranges=ranges, breaks=[0, 3 * MIB, 900_000])
+    place = Place(tmp_path)
+    with serve({"/m.gguf": page}) as server:
+        header = place.open(f"{server.url}/m.gguf")
+    assert header.tensors == _truth(tmp_path, large[0]).tensors
+    assert place.cached() == []
+
+
 def test_a_server_that_sends_nothing_ends_in_an_error(tmp_path: Path) -> None:
     page = Page(b"GGUF", headers={"Content-Range": "bytes 0-0/99"}, statuses=[206] * 9)
-    with serve({"/m.gguf": page}) as server, pytest.raises(InputError, match="sent nothing"):
+    with serve({"/m.gguf": page}) as server, pytest.raises(InputError, match="nothing sent"):
         Place(tmp_path).open(f"{server.url}/m.gguf")
     assert len(server.requests) <= 2
+
+
+@pytest.mark.parametrize("given", ["bytes 5-9/99", "", "bytes */99", "bytes 0-٣/99"])
+def test_bytes_that_were_not_asked_for_are_refused(tmp_path: Path, given: str) -> None:
+    page = Page(headers={"Content-Range": given.encode().decode("latin-1")}, statuses=[206])
+    with serve({"/m.gguf": page}) as server, pytest.raises(InputError, match="got other bytes"):
+        Place(tmp_path).open(f"{server.url}/m.gguf")
 
 
 def test_a_slow_server_ends_in_an_error(tmp_path: Path) -> None:
@@ -257,6 +282,12 @@ def test_a_server_without_tls_is_said(tmp_path: Path) -> None:
 def test_addresses_that_are_none(tmp_path: Path, url: str) -> None:
     with pytest.raises(InputError, match="expected a URL"):
         Place(tmp_path).open(url)
+
+
+@pytest.mark.parametrize("endpoint", ["mirror.example", "ftp://mirror.example", "http://"])
+def test_a_mirror_that_is_no_address_is_said(tmp_path: Path, endpoint: str) -> None:
+    with pytest.raises(InputError, match="not an address that can be opened"):
+        Place(tmp_path, endpoint).open("owner/repo")
 
 
 def test_redirects_are_followed_within_reason(tmp_path: Path) -> None:

@@ -47,7 +47,7 @@ class HeaderCache:
                 raise ValueError
             size = facts["size"]
             entry = Entry(data, str(facts["etag"]), None if size is None else int(size))
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             self.discard(url)
             return None
         except OSError:

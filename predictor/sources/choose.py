@@ -17,9 +17,7 @@ from tokcast.predictor.text import printable
 DEFAULT_QUANT = "Q4_K_M"
 _NEXT_QUANT = "Q8_0"
 _SIDE_FILES = re.compile(r"mmproj|imatrix|mtp-|eagle3-|dflash-|dspark-")
-_LABEL = re.compile(
-    r"(?:^|[-._/])((?:UD-)?(?:[IT]?Q|B?F|(?:MX|NV)?FP)\d\w*)(?=[-./])", re.I
-)
+_LABEL = re.compile(r"(?:^|[-._/])((?:UD-)?(?:[IT]?Q|B?F|(?:MX|NV)?FP)\d\w*)(?=[-./])", re.I)
 _SHOWN = 24
 
 

@@ -9,6 +9,10 @@ from tokcast.predictor.sources.http_errors import BrokenConnectionError, HttpErr
 from tokcast.predictor.sources.session import Answer, Session
 
 MAX_BREAKS = 5
+# No known header is a quarter as long; what is longer is neither kept nor cached.
+KEPT_BYTES = 64 << 20
+LONG_STEP_BYTES = 16 << 20
+LEAST_BYTES = 1 << 16
 _RANGE = re.compile(r"bytes ([0-9]{1,18})-[0-9]{1,18}/([0-9]{1,18}|\*)")
 _EXPIRED = frozenset({401, 403, 404, 410})
 
@@ -47,8 +51,9 @@ class RemoteFile:
         self._in_ranges = False
         self._n_breaks = 0
         self._asked_from = 0
+        self._data = bytearray()
+        self._n_dropped = 0
         self._position = 0
-        self.data = bytearray()
         self.size: int | None = None
         self.etag = ""
 
@@ -58,9 +63,9 @@ class RemoteFile:
         return self._answer is not None and self._answer.status == 304
 
     @property
-    def consumed(self) -> bytes:
-        """Return what was read so far."""
-        return bytes(memoryview(self.data)[: self._position])
+    def consumed(self) -> bytes | None:
+        """Return what was read so far; None where that is more than is kept."""
+        return None if self._n_dropped else bytes(memoryview(self._data)[: self._position])
 
     def open(self) -> None:
         """Ask for the first range; raise HttpError where the server refuses."""
@@ -74,16 +79,20 @@ class RemoteFile:
 
     def read(self, n: int) -> bytes:
         """Return 1 to `n` bytes as they arrive, none at the end of the file."""
-        while self._position == len(self.data):
+        while self._position == len(self._data):
             if self._is_complete or not self._receive():
                 return b""
         start = self._position
-        self._position = min(start + n, len(self.data))
-        return bytes(memoryview(self.data)[start : self._position])
+        self._position = min(start + n, len(self._data))
+        return bytes(memoryview(self._data)[start : self._position])
+
+    @property
+    def _n_received(self) -> int:
+        return self._n_dropped + len(self._data)
 
     @property
     def _is_complete(self) -> bool:
-        return self.size is not None and len(self.data) >= self.size
+        return self.size is not None and self._n_received >= self.size
 
     def _receive(self) -> bool:
         """Add what arrives next; return whether there can be more."""
@@ -99,19 +108,25 @@ class RemoteFile:
             self._resume(error)
             return True
         if chunk:
-            self.data += chunk
+            self._keep(chunk)
             return True
         if not self._in_ranges:
-            self.size = len(self.data)
+            self.size = self._n_received
             return False
-        if len(self.data) == self._asked_from:
-            raise HttpError(
-                f"{shown(self._url)}: the server sent nothing from byte {len(self.data)}"
-            )
-        if len(self.data) >= self._end:
-            self._end = self._target(self.data)
+        if self._n_received == self._asked_from:
+            raise HttpError(f"{shown(self._url)}: nothing sent from byte {self._n_received}")
+        if self._n_received >= self._end:
+            is_long = self._n_dropped > 0
+            self._end = self._end + LONG_STEP_BYTES if is_long else self._target(self._data)
         self._request({})
         return True
+
+    def _keep(self, chunk: bytes) -> None:
+        if self._n_dropped or len(self._data) >= KEPT_BYTES:
+            self._n_dropped += self._position
+            del self._data[: self._position]
+            self._position = 0
+        self._data += chunk
 
     def _resume(self, error: BrokenConnectionError) -> None:
         self._n_breaks += 1
@@ -121,7 +136,8 @@ class RemoteFile:
         self._request({})
 
     def _request(self, headers: dict[str, str]) -> None:
-        start = self._asked_from = len(self.data)
+        start = self._asked_from = self._n_received
+        self._end = max(self._end, start + LEAST_BYTES)
         headers["Range"] = f"bytes={start}-{self._end - 1}"
         if start and self._validator.startswith('"') and self._validator.isascii():
             headers["If-Range"] = self._validator
@@ -131,15 +147,22 @@ class RemoteFile:
             return
         self._at_url = answer.url
         self._chunks = answer.chunks()
-        match = _RANGE.fullmatch(answer.response.headers.get("Content-Range", ""))
-        if answer.status == 206 and match:
-            size = None if match[2] == "*" else int(match[2])
-            self._check(answer, size, int(match[1]) == start)
+        if answer.status == 206:
+            self._check(answer, self._size_of_range(answer, start))
             self._in_ranges = True
-        else:
-            length = answer.response.headers.get("Content-Length", "")
-            self._check(answer, int(length) if length.isdecimal() else None, not self._in_ranges)
-            self._chunks = _after(self._chunks, start)
+            return
+        length = answer.response.headers.get("Content-Length", "")
+        if self._in_ranges:
+            raise self._changed()
+        self._check(answer, int(length) if length.isdecimal() else None)
+        self._chunks = _after(self._chunks, start)
+
+    def _size_of_range(self, answer: Answer, start: int) -> int | None:
+        """Return the file's size; raise HttpError for another range than from `start` on."""
+        match = _RANGE.fullmatch(answer.response.headers.get("Content-Range", ""))
+        if match is None or int(match[1]) != start:
+            raise HttpError(f"{shown(self._url)}: expected bytes from {start}, got other bytes")
+        return None if match[2] == "*" else int(match[2])
 
     def _send(self, headers: dict[str, str]) -> Answer:
         try:
@@ -150,13 +173,16 @@ class RemoteFile:
                 raise
             return self._session.send(self._url, headers)
 
-    def _check(self, answer: Answer, size: int | None, fits: bool) -> None:
+    def _check(self, answer: Answer, size: int | None) -> None:
         """Note what identifies the content, or raise ChangedError if it differs from before."""
         validator = answer.response.headers.get("ETag", "")
-        if not self.data:
+        if not self._n_received:
             self._validator, self.size, self.etag = validator, size, answer.etag
-        elif (validator, size) != (self._validator, self.size) or not fits:
-            raise ChangedError(f"{shown(self._url)}: changed while it was read; try again")
+        elif (validator, size) != (self._validator, self.size):
+            raise self._changed()
+
+    def _changed(self) -> ChangedError:
+        return ChangedError(f"{shown(self._url)}: changed while it was read; try again")
 
 
 def _after(chunks: Iterator[bytes], n_skipped: int) -> Iterator[bytes]:

@@ -72,7 +72,9 @@ class Web:
                 result = parse(file.read, file.size)
             finally:
                 file.close()
-            self._cache.store(url, Entry(file.consumed, etag or file.etag, file.size))
+            data = file.consumed
+            if data is not None:
+                self._cache.store(url, Entry(data, etag or file.etag, file.size))
             return result
 
         return self._get(url, etag, use, fetch)
