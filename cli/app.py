@@ -1,12 +1,14 @@
 """The typer application: what each command takes. Bodies live in their own modules."""
 
+import io
 import os
 import sys
 from typing import Annotated
 
 import typer
 
-from tokcast.cli.startup import HELP_NAMES, skip_adapters
+from tokcast.cli.render import plain
+from tokcast.cli.startup import HELP_NAMES, hide_types, skip_adapters, usage_error
 from tokcast.predictor.errors import InputError
 
 app = typer.Typer(
@@ -57,6 +59,11 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
+def _on_hub(address: str) -> str:
+    """Return an address that no file or folder of this machine can take the place of."""
+    return address if address.startswith(("hf:", "https://", "http://")) else f"hf:{address}"
+
+
 @app.callback()
 def _root(
     version: Annotated[
@@ -71,7 +78,7 @@ def predict(
     models: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="MODEL...",
+            metavar="MODEL",
             help="File, folder, URL, owner/repo[:quant], ollama:name, or name@FILETYPE.",
             show_default=False,
         ),
@@ -97,7 +104,7 @@ def predict(
         str, typer.Option("-p", "--n-prompt", metavar="N,...", help="Prompt tokens.")
     ] = "512",
     n_gen: Annotated[
-        str, typer.Option("-n", "--n-gen", metavar="N", help="Tokens to generate.")
+        str, typer.Option("-n", "--n-gen", metavar="N,...", help="Tokens to generate.")
     ] = "128",
     n_depth: Annotated[
         str | None,
@@ -130,14 +137,14 @@ def predict(
     offline: Offline = False,
     output: Output = "table",
 ) -> None:
-    """Predict prefill and decode speed of one or several models on a host.
+    """Predict how fast models run on a host, and how sure that is.
 
     Example: tokcast predict qwen3-30b-a3b@Q4_K_M --host "RTX 4090" -d 0,16k
     """
     from tokcast.cli import predict as command
 
     request = command.Request(
-        addresses=(*(models or ()), *(model or ()), *(hf or ())),
+        addresses=(*(models or ()), *(model or ()), *map(_on_hub, hf or ())),
         host=host,
         backend=backend,
         runtime=runtime,
@@ -165,7 +172,7 @@ def inspect(
     offline: Offline = False,
     output: Output = "table",
 ) -> None:
-    """Show what is really in a model file: bytes by type and by component.
+    """Show what is in a model file: bytes by type and component.
 
     Example: tokcast inspect ./gemma3-270m-q4_k_m.gguf
     """
@@ -176,7 +183,7 @@ def inspect(
 
 @app.command()
 def doctor(output: Output = "table") -> None:
-    """Check this installation, this machine and where models are looked for."""
+    """Check this installation, this machine and the model folders."""
     from tokcast.cli import doctor as command
 
     raise typer.Exit(command.run(output))
@@ -192,7 +199,7 @@ def fit(
     ] = False,
     output: Output = "table",
 ) -> None:
-    """Fit the coefficients again from the packaged measurements, with their held-out error.
+    """Fit the coefficients again, with their held-out error.
 
     Example: tokcast fit --effects
     """
@@ -204,7 +211,7 @@ def fit(
 @hosts_app.command("list")
 def hosts_list(
     text: Annotated[
-        str | None, typer.Argument(metavar="[TEXT]", help="Only chips whose name holds this.")
+        str | None, typer.Argument(metavar="TEXT", help="Only chips whose name holds this.")
     ] = None,
     output: Output = "table",
 ) -> None:
@@ -222,7 +229,7 @@ def hosts_show(
     name: Annotated[str, typer.Argument(metavar="NAME", help="A chip, as in --host.")],
     output: Output = "table",
 ) -> None:
-    """Show a chip's published figures and where each comes from.
+    """Show a chip's published figures and where they come from.
 
     Example: tokcast hosts show "rtx 4090"
     """
@@ -241,15 +248,33 @@ def hosts_detect(output: Output = "table") -> None:
 
 def main() -> None:
     """Run the command line; bad input becomes one line on stderr and exit code 2."""
-    command = typer.main.get_command(app)
-    skip_adapters(command)
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that lacks a character gets its escape, not a traceback.
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
     try:
-        command(prog_name="tokcast")
-    except InputError as error:
-        print(f"tokcast: {error}", file=sys.stderr)
-        sys.exit(2)
-    except KeyboardInterrupt:
-        sys.exit(130)
+        code = _run()
+        sys.stdout.flush()
     except BrokenPipeError:
         # The reader went away (`| head`): not an error; keep Python from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)
+
+
+def _run() -> int:
+    command = typer.main.get_command(app)
+    skip_adapters(command)
+    hide_types(command)
+    try:
+        return int(command(prog_name="tokcast", standalone_mode=False) or 0)
+    except InputError as error:
+        print(f"tokcast: {plain(str(error))}", file=sys.stderr)
+    except KeyboardInterrupt:
+        return 130
+    except Exception as error:
+        message = usage_error(error)
+        if message is None:
+            raise
+        print(message, file=sys.stderr)
+    return 2

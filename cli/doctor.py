@@ -72,7 +72,8 @@ def _places(environ: Mapping[str, str]) -> Iterator[Check]:
     from tokcast.predictor.sources import model_folders
 
     for name, folder in model_folders(environ):
-        yield Check(name, "ok" if Path(folder).is_dir() else "note", str(folder))
+        there = Path(folder).is_dir()
+        yield Check(name, "ok" if there else "note", f"{folder}{'' if there else ', not there'}")
 
 
 def run(output: str) -> int:
@@ -82,7 +83,7 @@ def run(output: str) -> int:
     verdict = (
         f"tokcast {version('tokcast')} on Python {platform.python_version()}, "
         f"{platform.system()} {platform.machine()}: "
-        + (f"{len(problems)} problems" if problems else "ready to predict")
+        + ("ready to predict" if not problems else f"problems: {len(problems)}")
     )
     table = Table(("check", "status", "found"), tuple((c.what, c.status, c.found) for c in checks))
     records = [{"check": c.what, "status": c.status, "found": c.found} for c in checks]

@@ -17,6 +17,7 @@ _FACTS = (
     ("clock_hz", "boost clock", 1e6, "MHz"),
     ("tdp_w", "power", 1, "W"),
 )
+_KINDS = {"discrete_gpu": "graphics card", "apple_soc": "Apple SoC", "apu": "APU", "cpu": "CPU"}
 
 
 def describe(host: Host) -> dict[str, Any]:
@@ -41,7 +42,7 @@ def _row(host: Host) -> tuple[str, ...]:
     return (
         host.name,
         f"{host.bytes_per_s / 1e9:.0f}",
-        f"{peak / 1e12:.1f}" if peak else "-",
+        f"{peak / 1e12:.3g}" if peak else "-",
         memory_text(host),
         host.confidence,
     )
@@ -62,7 +63,9 @@ def run_list(text: str | None, output: str) -> int:
     words = (text or "").lower().split()
     found = [h for h in chips() if all(w in h.name.lower() for w in words)]
     data = [describe(h) for h in found]
-    verdict = f"{len(found)} chips" + (f" with {text!r} in their name" if text else "")
+    verdict = f"{len(found)} chip{'s' * (len(found) != 1)}" + (
+        f" with {text!r} in their name" if text else ""
+    )
     report = Report((verdict,), (_listing(found),) if found else (), (), {"hosts": data}, data)
     print(render(report, output))
     return 0 if found else 1
@@ -79,7 +82,8 @@ def _facts(host: Host) -> Table:
 
 
 def _sources(host: Host) -> tuple[str, ...]:
-    return tuple(f"Source: {text}" for text in sorted(set(host.source.values())))
+    listed = (part.strip() for text in host.source.values() for part in text.split(" ; "))
+    return tuple(f"Source: {text}" for text in dict.fromkeys(listed) if text)
 
 
 def run_show(name: str, output: str) -> int:
@@ -88,8 +92,14 @@ def run_show(name: str, output: str) -> int:
 
     host = find(name)
     data = describe(host)
-    verdict = f"{host.name}: {host.kind.replace('_', ' ')}, {host.architecture}"
-    notes = (f"Confidence in these figures: {host.confidence}.", *host.notes, *_sources(host))
+    several = f"{host.n_devices}x " if host.n_devices > 1 else ""
+    what = ", ".join(word for word in (_KINDS[host.kind], host.architecture) if word)
+    verdict = f"{several}{host.name}: {what}{'; figures of one' if several else ''}"
+    notes = (
+        f"Confidence in these figures: {host.confidence}.",
+        *(f"Note: {note.rstrip('.')}." for note in host.notes),
+        *_sources(host),
+    )
     print(render(Report((verdict,), (_facts(host),), notes, data, [data]), output))
     return 0
 
@@ -99,11 +109,8 @@ def run_detect(output: str) -> int:
     from tokcast.hosts.detect import detect
 
     found = detect()
-    data = {
-        "hosts": [describe(h) for h in found.hosts],
-        "memory_bytes": found.memory_bytes,
-        "notes": list(found.notes),
-    }
+    hosts = [describe(h) for h in found.hosts]
+    data = {"hosts": hosts, "memory_bytes": found.memory_bytes, "notes": list(found.notes)}
     if found.hosts:
         verdict = f"{found.hosts[0].name} would run the model"
         if found.memory_bytes:
@@ -111,5 +118,6 @@ def run_detect(output: str) -> int:
     else:
         verdict = "No chip was recognised; give --bandwidth, --tflops and --memory"
     tables = (_listing(found.hosts),) if found.hosts else ()
-    print(render(Report((verdict,), tables, found.notes, data, data["hosts"]), output))
+    notes = tuple(f"Note: {note.rstrip('.')}." for note in found.notes)
+    print(render(Report((verdict,), tables, notes, data, hosts), output))
     return 0 if found.hosts else 1

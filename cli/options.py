@@ -8,6 +8,7 @@ from tokcast.predictor.terms import BACKENDS
 
 RUNTIMES = ("llama.cpp", "mlx")
 MAX_SWEEP = 64
+_VENDOR_OF = {"CUDA": "NVIDIA", "ROCm": "AMD", "Metal": "Apple"}
 
 
 def counts(text: str, flag: str) -> tuple[int, ...]:
@@ -44,29 +45,59 @@ def flash_attention(text: str) -> bool:
 
 
 def backend_of(text: str | None, runtime: str, host: Host) -> str:
-    """Return the backend asked for, or the one people use on such a host."""
-    if text is not None:
-        for name in BACKENDS:
-            if name.lower() == text.lower():
-                return name
-        raise InputError(f"--backend {text!r}: expected one of {', '.join(BACKENDS)}")
+    """Return the backend asked for, or the one people use on such a host.
+
+    Raises InputError for one that doesn't exist or doesn't run there.
+    """
+    backend = _usual_backend(runtime, host) if text is None else _named_backend(text)
+    if (backend == "MLX") != (runtime == "mlx"):
+        raise InputError(
+            f"--backend {backend}: not one of the runtime {runtime}; expected "
+            + ("MLX" if runtime == "mlx" else "--runtime mlx with it, and an MLX model")
+        )
+    vendor = _VENDOR_OF.get(backend)
+    if vendor and host.vendor and host.vendor != vendor:
+        raise InputError(
+            f"--backend {backend}: runs on chips of {vendor}, not on {host.name};"
+            f" expected {_usual_backend('llama.cpp', host)} or Vulkan there"
+        )
+    return backend
+
+
+def _named_backend(text: str) -> str:
+    for name in BACKENDS:
+        if name.lower() == text.lower():
+            return name
+    raise InputError(f"--backend {text!r}: expected one of {', '.join(BACKENDS)}")
+
+
+def _usual_backend(runtime: str, host: Host) -> str:
     if runtime == "mlx":
         return "MLX"
     if host.kind == "cpu":
         return "CPU"
-    by_vendor = {"NVIDIA": "CUDA", "Apple": "Metal"}
     if host.vendor == "AMD":
         return "ROCm" if host.kind == "discrete_gpu" else "Vulkan"
-    return by_vendor.get(host.vendor, "Vulkan")
+    return {"NVIDIA": "CUDA", "Apple": "Metal"}.get(host.vendor, "Vulkan")
 
 
 def runtime_of(text: str | None, model_format: str) -> str:
-    """Return the runtime asked for, or the one that reads the model's format."""
+    """Return the runtime asked for, or the one that reads the model's format.
+
+    Raises InputError for one that doesn't exist or can't read the model.
+    """
+    usual = "mlx" if model_format == "mlx" else "llama.cpp"
     if text is None:
-        return "mlx" if model_format == "mlx" else "llama.cpp"
+        return usual
     name = {"mlx-lm": "mlx", "llamacpp": "llama.cpp"}.get(text.lower(), text.lower())
     if name not in RUNTIMES:
         raise InputError(f"--runtime {text!r}: expected llama.cpp or mlx")
+    if name != usual:
+        raise InputError(
+            f"--runtime {name}: does not read {model_format.upper()} models; expected "
+            + ("a GGUF file, or name@Q4_K_M" if name == "llama.cpp" else "an MLX folder, or")
+            + (" of the catalogue" if name == "llama.cpp" else " name@mlx-4bit of the catalogue")
+        )
     return name
 
 
@@ -74,27 +105,37 @@ def host_of(
     name: str | None, bandwidth: str | None, tflops: str | None, memory: str | None
 ) -> tuple[Host, tuple[str, ...]]:
     """Return the host named, given by numbers, or detected, with notes on what is uncertain."""
-    from tokcast.hosts.custom import from_numbers, from_toml, override
+    from tokcast.hosts.custom import from_numbers, override
 
     bytes_per_s = None if bandwidth is None else parse_bandwidth(bandwidth)
     flops_per_s = None if tflops is None else parse_tflops(tflops)
     memory_bytes = None if memory is None else parse_bytes(memory)
     if name is None and bytes_per_s is not None:
-        return from_numbers(bytes_per_s, flops_per_s, memory_bytes), ()
-    notes: tuple[str, ...] = ()
-    if name is None:
-        from tokcast.hosts.detect import detect
-
-        found = detect()
-        if not found.hosts:
-            raise InputError(
-                "this machine was not recognised; give --host NAME or --bandwidth GB/s"
-            )
-        host, notes = found.hosts[0], found.notes
-    elif name.endswith(".toml"):
-        host = from_toml(name)
-    else:
-        from tokcast.hosts.match import find
-
-        host = find(name)
+        host = from_numbers(bytes_per_s, flops_per_s, memory_bytes)
+        return host, host.notes
+    host, notes = _detected() if name is None else _named(name)
     return override(host, bytes_per_s, flops_per_s, memory_bytes), notes
+
+
+def _detected() -> tuple[Host, tuple[str, ...]]:
+    from tokcast.hosts.detect import detect
+
+    found = detect()
+    if not found.hosts:
+        raise InputError("this machine was not recognised; give --host NAME or --bandwidth GB/s")
+    return found.hosts[0], found.notes
+
+
+def _named(name: str) -> tuple[Host, tuple[str, ...]]:
+    if name.lower().endswith(".toml"):
+        from tokcast.hosts.custom import from_toml
+
+        host = from_toml(name)
+        return host, host.notes
+    from tokcast.hosts.match import find
+    from tokcast.hosts.registry import chip
+
+    host = find(name)
+    # What the registry says of a chip is for `hosts show`; what the spelling leaves open is not.
+    known = chip(host.name).notes
+    return host, tuple(note for note in host.notes if note not in known)

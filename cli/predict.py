@@ -1,9 +1,9 @@
 """`tokcast predict`: speed, memory and evidence, verdict first."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
+from tokcast.cli.fitting import Fit, fit, memory_notes
 from tokcast.cli.options import (
     backend_of,
     cache_type,
@@ -13,22 +13,21 @@ from tokcast.cli.options import (
     one_count,
     runtime_of,
 )
-from tokcast.cli.render import render
+from tokcast.cli.progress import Progress
+from tokcast.cli.render import check_format, render
 from tokcast.fits.released import released
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Workload
-from tokcast.predictor.memory import MemoryUse, largest_context, memory
 from tokcast.predictor.model import model_spec
-from tokcast.predictor.prediction import Prediction
+from tokcast.predictor.prediction import Evidence, Prediction
 from tokcast.predictor.roofline import Question, predict
 from tokcast.predictor.sources import open_model
 from tokcast.predictor.spec import ModelSpec
 from tokcast.predictor.terms import Run
 
 DEFAULT_DEPTHS = (0, 4096, 16384)
-# What an operating system and its programs keep of a memory shared with the accelerator.
-UNIFIED_SHARE = 0.75
+_EVIDENCE: tuple[Evidence, ...] = ("spec sheet only", "same chip family", "same host")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,39 +55,38 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The same, parsed and checked."""
+    """The same, parsed and checked; the host may have notes on what is uncertain about it."""
 
     n_prompts: tuple[int, ...]
-    n_gen: int
+    n_gens: tuple[int, ...]
     n_depths: tuple[int, ...] | None
     n_ubatch: int
     type_k: str
     type_v: str
     flash_attention: bool
     n_context: int | None
+    host: Host
+    host_notes: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Fit:
-    """Whether a model fits a host's memory: bytes needed and there, and the largest context."""
+class Forecast:
+    """A prediction under the lengths it was asked for.
 
-    use: MemoryUse
-    n_context: int
-    is_unified: bool
-    available_bytes: float | None
-    largest_context: int | None
+    The predicted workload of a generation of `n_gen` tokens from `n_depth` on is its middle
+    token, as llama-bench's figure is the mean over them.
+    """
 
-    @property
-    def need_bytes(self) -> float:
-        """Return what the memory that the model runs from must hold."""
-        return self.use.unified_bytes if self.is_unified else self.use.device_bytes
+    n_gen: int
+    n_depth: int
+    prediction: Prediction
 
     @property
-    def fits(self) -> bool | None:
-        """Return None when the host's memory is not known."""
-        if self.available_bytes is None:
-            return None
-        return self.need_bytes <= self.available_bytes
+    def label(self) -> str:
+        """Return llama-bench's name of the test."""
+        p = self.prediction
+        name = f"pp{p.n_prompt}" if p.phase == "prefill" else f"tg{self.n_gen}"
+        return f"{name} @ d{self.n_depth}" if self.n_depth else name
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,88 +94,86 @@ class Answer:
     """One model on one host."""
 
     spec: ModelSpec
-    host: Host
+    asked: Asked
     run: Run
-    predictions: tuple[Prediction, ...]
-    n_gen: int
+    forecasts: tuple[Forecast, ...]
     fit: Fit
     coefficients: str
     warnings: tuple[str, ...]
 
+    @property
+    def host(self) -> Host:
+        """Return where the model would run."""
+        return self.asked.host
+
+    @property
+    def evidence(self) -> Evidence:
+        """Return the weakest evidence behind a prediction of this answer."""
+        return min((f.prediction.evidence for f in self.forecasts), key=_EVIDENCE.index)
+
+    def first(self, phase: str) -> Forecast | None:
+        """Return the forecast of a phase at the first depth asked for."""
+        return next((f for f in self.forecasts if f.prediction.phase == phase), None)
+
 
 def parse(request: Request) -> Asked:
     """Return the checked request; raises InputError naming the flag."""
-    depths = request.n_depth
-    context = request.n_context
+    n_prompts = tuple(n for n in counts(request.n_prompt, "-p") if n)
+    n_gens = tuple(n for n in counts(request.n_gen, "-n") if n)
+    if not n_prompts and not n_gens:
+        raise InputError("-p 0 -n 0: nothing to predict; expected a prompt or tokens to generate")
+    depths, context = request.n_depth, request.n_context
+    host, notes = host_of(request.host, request.bandwidth, request.tflops, request.memory)
     return Asked(
-        n_prompts=tuple(n for n in counts(request.n_prompt, "-p") if n),
-        n_gen=one_count(request.n_gen, "-n", at_least=0),
+        n_prompts=n_prompts,
+        n_gens=n_gens,
         n_depths=None if depths is None else counts(depths, "-d"),
         n_ubatch=one_count(request.n_ubatch, "-ub"),
         type_k=cache_type(request.type_k, "-ctk"),
         type_v=cache_type(request.type_v, "-ctv"),
         flash_attention=flash_attention(request.flash_attn),
         n_context=None if context is None else one_count(context, "-c"),
+        host=host,
+        host_notes=(*notes, *memory_notes(host), *_several_devices(host)),
     )
 
 
-def _available_bytes(host: Host) -> float | None:
-    known = host.memory_bytes or max(host.memory_options_bytes, default=0.0)
-    if not known:
-        return None
-    return known * host.n_devices * (UNIFIED_SHARE if host.is_unified else 1.0)
-
-
-def _fit(spec: ModelSpec, host: Host, asked: Asked, n_context: int) -> Fit:
-    available = _available_bytes(host)
-    use = memory(
-        spec,
-        n_context,
-        type_k=asked.type_k,
-        type_v=asked.type_v,
-        n_ubatch=asked.n_ubatch,
-        flash_attention=asked.flash_attention,
+def _several_devices(host: Host) -> tuple[str, ...]:
+    if host.n_devices == 1:
+        return ()
+    return (
+        f"memory is that of {host.n_devices} devices, speed that of one: split by layer, they"
+        " take turns and read the same bytes",
     )
-    largest = None
-    if available is not None:
-        largest = largest_context(
-            spec,
-            available,
-            type_k=asked.type_k,
-            type_v=asked.type_v,
-            n_ubatch=asked.n_ubatch,
-            flash_attention=asked.flash_attention,
-            is_unified=host.is_unified,
-        )
-    return Fit(use, n_context, host.is_unified, available, largest)
 
 
 def _depths(spec: ModelSpec, asked: Asked) -> tuple[int, ...]:
     if asked.n_depths is not None:
         return asked.n_depths
     longest = spec.context_length or max(DEFAULT_DEPTHS)
-    room = longest - max((*asked.n_prompts, asked.n_gen))
+    room = longest - max((*asked.n_prompts, *asked.n_gens))
     return tuple(d for d in DEFAULT_DEPTHS if d <= room) or (0,)
 
 
-def _questions(asked: Asked, depths: Sequence[int], host: Host, run: Run) -> list[Question]:
-    common: dict[str, Any] = {
-        "n_ubatch": asked.n_ubatch,
-        "type_k": asked.type_k,
-        "type_v": asked.type_v,
-        "flash_attention": asked.flash_attention,
-    }
-    found = []
-    for depth in depths:
-        for n in asked.n_prompts:
-            load = Workload("prefill", n_prompt=n, n_depth=depth, **common)
-            found.append(Question(load, host, run))
-        if asked.n_gen:
-            # A generated run is stood for by its middle token, as llama-bench's mean is.
-            middle = depth + asked.n_gen // 2
-            load = Workload("decode", n_depth=middle, **common)
-            found.append(Question(load, host, run))
-    return found
+def _workloads(asked: Asked, depth: int) -> Iterator[tuple[int, Workload]]:
+    """Yield the tokens generated and the workload of each test at one depth."""
+    setting = (asked.n_ubatch, asked.type_k, asked.type_v, asked.flash_attention)
+    for n in asked.n_prompts:
+        yield 0, Workload("prefill", n, depth, *setting)
+    for n in asked.n_gens:
+        yield n, Workload("decode", 1, depth + n // 2, *setting)
+
+
+def _context_notes(spec: ModelSpec, n_context: int) -> tuple[str, ...]:
+    if not spec.context_length or n_context <= spec.context_length:
+        return ()
+    return (f"trained for a context of {spec.context_length}, but {n_context} asked for",)
+
+
+def _backend_notes(request: Request, run: Run, host: Host) -> tuple[str, ...]:
+    if request.backend is not None or host.vendor:
+        return ()
+    return (f"backend {run.backend} assumed; --backend says otherwise",)
 
 
 def answer(address: str, request: Request, asked: Asked) -> Answer:
@@ -186,41 +182,48 @@ def answer(address: str, request: Request, asked: Asked) -> Answer:
     if not spec.n_params:
         raise InputError(f"{address}: holds no weights, only a vocabulary; nothing to predict")
     runtime = runtime_of(request.runtime, spec.format)
-    host, host_notes = host_of(request.host, request.bandwidth, request.tflops, request.memory)
-    run = Run(runtime=runtime, backend=backend_of(request.backend, runtime, host))
-    depths = _depths(spec, asked)
-    coefficients = released()
-    predictions = tuple(
-        predict(spec, q, coefficients) for q in _questions(asked, depths, host, run)
+    run = Run(runtime, backend_of(request.backend, runtime, asked.host))
+    depths, coefficients = _depths(spec, asked), released()
+    forecasts = tuple(
+        Forecast(n_gen, depth, predict(spec, Question(load, asked.host, run), coefficients))
+        for depth in depths
+        for n_gen, load in _workloads(asked, depth)
     )
-    longest = max(depths) + max((*asked.n_prompts, asked.n_gen))
-    n_context = asked.n_context or longest
-    warnings = list(spec.warnings)
-    if spec.context_length and n_context > spec.context_length:
-        warnings.append(f"trained for a context of {spec.context_length}; {n_context} asked for")
-    warnings += [w for p in predictions for w in p.warnings]
-    warnings += host_notes
-    return Answer(
+    n_context = asked.n_context or max(depths) + max((*asked.n_prompts, *asked.n_gens))
+    warnings = (
+        *spec.warnings,
+        *_context_notes(spec, n_context),
+        *(w for f in forecasts for w in f.prediction.warnings),
+        *_backend_notes(request, run, asked.host),
+        *asked.host_notes,
+    )
+    memory = fit(
         spec,
-        host,
-        run,
-        predictions,
-        asked.n_gen,
-        _fit(spec, host, asked, n_context),
-        coefficients.digest,
-        tuple(dict.fromkeys(warnings)),
+        asked.host,
+        n_context,
+        type_k=asked.type_k,
+        type_v=asked.type_v,
+        n_ubatch=asked.n_ubatch,
+        flash_attention=asked.flash_attention,
     )
+    digest = coefficients.digest
+    return Answer(spec, asked, run, forecasts, memory, digest, tuple(dict.fromkeys(warnings)))
 
 
 def run(request: Request, output: str) -> int:
     """Print predictions; exit code 1 when no model asked about fits the host."""
     from tokcast.cli.predict_report import comparison, single
 
+    check_format(output)
     if not request.addresses:
         raise InputError("no model given; expected a file, owner/repo[:quant] or name@FILETYPE")
     asked = parse(request)
-    answers = [answer(address, request, asked) for address in request.addresses]
+    answers = []
+    with Progress() as progress:
+        for address in request.addresses:
+            progress(f"reading {address}")
+            answers.append(answer(address, request, asked))
     one = len(answers) == 1
-    report = single(answers[0], request.explain) if one else comparison(answers)
+    report = single(answers[0], request.explain) if one else comparison(answers, request.explain)
     print(render(report, output))
     return 1 if all(a.fit.fits is False for a in answers) else 0

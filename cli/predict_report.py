@@ -1,60 +1,41 @@
 """How predictions are shown: a screen for one model, a comparison for several."""
 
+import shlex
 from collections.abc import Sequence
-from typing import Any
 
-from tokcast.cli.hosts import describe
-from tokcast.cli.predict import Answer, Fit
-from tokcast.cli.render import Report, Table, count, params, plain, rate, size
-from tokcast.predictor.prediction import ComponentTime, Prediction
+from tokcast.cli.explain import ledger_table, memory_table
+from tokcast.cli.names import short_name
+from tokcast.cli.predict import Answer, Forecast
+from tokcast.cli.predict_data import answer_data, records
+from tokcast.cli.render import Report, Table, params, rate, size
+from tokcast.predictor.prediction import Prediction
 
 _BOUND = {
     "memory": "memory bandwidth",
     "compute": "arithmetic",
     "overhead": "launch overhead",
 }
-
-
-def label(p: Prediction, n_gen: int) -> str:
-    """Return llama-bench's name of a test."""
-    if p.phase == "prefill":
-        depth = p.n_depth
-        name = f"pp{p.n_prompt}"
-    else:
-        depth = p.n_depth - n_gen // 2
-        name = f"tg{n_gen}"
-    return f"{name} @ d{depth}" if depth else name
+_DOING = {"decode": "generating", "prefill": "reading"}
 
 
 def _range(p: Prediction) -> str:
     return f"{rate(p.low)} - {rate(p.high)}"
 
 
-def _first(a: Answer, phase: str) -> Prediction | None:
-    return next((p for p in a.predictions if p.phase == phase), None)
+def _speed(f: Forecast) -> str:
+    p = f.prediction
+    return f"{rate(p.tok_per_s)} tok/s {_DOING[p.phase]} ({_range(p)})"
 
 
 def _speeds(a: Answer) -> str:
-    decode, prefill = _first(a, "decode"), _first(a, "prefill")
-    parts = []
-    if decode:
-        parts.append(f"{rate(decode.tok_per_s)} tok/s generating ({_range(decode)})")
-    if prefill:
-        parts.append(f"{rate(prefill.tok_per_s)} reading ({_range(prefill)})")
-    return ", ".join(parts) or "nothing asked for"
+    found = [_speed(f) for phase in _DOING if (f := a.first(phase)) is not None]
+    condition = "With enough memory: " if a.fit.fits is False else ""
+    depth = a.forecasts[0].n_depth
+    return condition + ", ".join(found) + (f" at depth {depth}" if depth else "")
 
 
-def fit_text(fit: Fit) -> str:
-    """Return in words whether the model fits, and up to which context."""
-    need = f"{size(fit.need_bytes)} at a context of {count(fit.n_context)}"
-    if fit.available_bytes is None:
-        return f"Needs {need}; this host's memory is not known (--memory)"
-    there = size(fit.available_bytes)
-    if fit.fits:
-        most = f"; largest context {count(fit.largest_context)}" if fit.largest_context else ""
-        return f"Fits: {need}, {there} usable{most}"
-    most = f"; a context of {count(fit.largest_context)} would" if fit.largest_context else ""
-    return f"Does not fit: {need}, {there} usable{most}"
+def _model(a: Answer) -> str:
+    return f"{short_name(a.spec.name)} {a.spec.file_type}".strip()
 
 
 def _device(a: Answer) -> str:
@@ -62,179 +43,79 @@ def _device(a: Answer) -> str:
     return f"{n}{a.host.name}"
 
 
-def _title(a: Answer) -> str:
-    return (
-        f"{plain(a.spec.name)} {a.spec.file_type} on {_device(a)}"
-        f" ({a.run.runtime}, {a.run.backend})"
-    )
+def _verdict(a: Answer) -> tuple[str, ...]:
+    title = f"{_model(a)} on {_device(a)} ({a.run.runtime}, {a.run.backend})"
+    lines = (f"  {_speeds(a)}", f"  {a.fit}")
+    return (title, *(lines if a.fit.fits is not False else lines[::-1]))
+
+
+def _range_title(a: Answer) -> str:
+    return f"{100 * a.forecasts[0].prediction.level:.0f} % range"
 
 
 def _table(a: Answer) -> Table:
-    percent = f"{100 * a.predictions[0].level:.0f} %" if a.predictions else ""
     rows = tuple(
-        (label(p, a.n_gen), rate(p.tok_per_s), _range(p), _BOUND[p.bound]) for p in a.predictions
+        (f.label, rate(p.tok_per_s), _range(p), _BOUND[p.bound])
+        for f in a.forecasts
+        for p in (f.prediction,)
     )
-    interval = f"{percent} interval"
-    return Table(("test", "tok/s", interval, "bound by"), rows, frozenset({"tok/s", interval}))
-
-
-def _memory_table(fit: Fit) -> Table:
-    use = fit.use
-    parts = (
-        ("weights", use.weights_bytes),
-        ("K/V cache", use.kv_bytes),
-        ("recurrent state", use.recurrent_bytes),
-        ("compute buffers", use.compute_device_bytes + use.compute_host_bytes),
-    )
-    rows = tuple((name, size(n)) for name, n in parts if n)
-    return Table(("memory", "size"), rows, frozenset({"size"}))
-
-
-def _explained(p: Prediction, n_gen: int) -> Table:
-    def row(c: ComponentTime) -> tuple[str, ...]:
-        return (
-            f"{c.component} {c.type}".strip(),
-            f"{c.bytes / 1e6:,.1f}",
-            f"{c.flops / 1e9:,.2f}",
-            f"{1e3 * c.seconds:,.3f}",
-            f"{100 * c.seconds / p.seconds:.1f} %",
-            c.bound,
-        )
-
-    rows = [row(c) for c in sorted(p.components, key=lambda c: -c.seconds)]
-    name = label(p, n_gen)
     return Table(
-        (name, "MB", "Gflop", "ms", "share", "bound"),
-        tuple(rows),
-        frozenset({"MB", "Gflop", "ms", "share"}),
+        ("test", "tok/s", _range_title(a), "bound by"), rows, frozenset({"tok/s", _range_title(a)})
     )
 
 
-def _source_note(a: Answer) -> str:
-    if not a.predictions:
-        return ""
-    p = a.predictions[-1]
+def _source_notes(a: Answer) -> tuple[str, ...]:
+    n = max(f.prediction.n_observations for f in a.forecasts)
     return (
-        f"Source: {a.spec.source}; coefficients {a.coefficients} fitted on"
-        f" {p.n_observations:,} published {a.run.backend} configurations; evidence for this"
-        f" host: {p.evidence}."
+        f"Read from {a.spec.source}.",
+        f"Evidence: {a.evidence}; coefficients {a.coefficients} fitted on {n:,} published"
+        f" {a.run.backend} configurations.",
     )
+
+
+def _noted(warnings: Sequence[str]) -> tuple[str, ...]:
+    return tuple(f"Note: {w.rstrip('.')}." for w in warnings)
+
+
+def _listed(numbers: Sequence[int]) -> str:
+    return ",".join(map(str, dict.fromkeys(numbers))) or "0"
 
 
 def check_command(a: Answer) -> str:
     """Return the command that measures what was predicted."""
-    depths = sorted({p.n_depth for p in a.predictions if p.phase == "prefill"}) or [0]
-    prompts = sorted({p.n_prompt for p in a.predictions if p.phase == "prefill"}) or [0]
+    asked = a.asked
+    is_file = a.spec.source.endswith(".gguf") and "://" not in a.spec.source
+    model = shlex.quote(a.spec.source) if is_file else "MODEL"
     if a.run.runtime == "mlx":
-        return f"mlx_lm.benchmark --model MODEL -p {prompts[0]} -g {a.n_gen}"
-    listed = ",".join(map(str, depths))
-    return f"llama-bench -m MODEL -p {','.join(map(str, prompts))} -n {a.n_gen} -d {listed}"
-
-
-def _prediction_data(p: Prediction) -> dict[str, Any]:
-    return {
-        "phase": p.phase,
-        "n_prompt": p.n_prompt,
-        "n_depth": p.n_depth,
-        "tok_per_s": p.tok_per_s,
-        "low": p.low,
-        "high": p.high,
-        "level": p.level,
-        "seconds": p.seconds,
-        "bound": p.bound,
-        "ceiling_tok_per_s": p.ceiling_tok_per_s,
-        "components": {
-            f"{c.component}/{c.type}" if c.type else c.component: {
-                "bytes": c.bytes,
-                "flops": c.flops,
-                "seconds": c.seconds,
-                "bound": c.bound,
-            }
-            for c in p.components
-        },
-    }
-
-
-def data(a: Answer) -> dict[str, Any]:
-    """Return an answer as the documented JSON."""
-    fit = a.fit
-    return {
-        "model": {
-            "name": a.spec.name,
-            "architecture": a.spec.architecture,
-            "format": a.spec.format,
-            "file_type": a.spec.file_type,
-            "n_params": a.spec.n_params,
-            "active_params": a.spec.active_params,
-            "n_bytes": a.spec.n_bytes,
-            "source": a.spec.source,
-            "confidence": a.spec.confidence,
-        },
-        "host": {**describe(a.host), "runtime": a.run.runtime, "backend": a.run.backend},
-        "predictions": [_prediction_data(p) for p in a.predictions],
-        "memory": {
-            "n_context": fit.n_context,
-            "weights_bytes": fit.use.weights_bytes,
-            "kv_bytes": fit.use.kv_bytes,
-            "recurrent_bytes": fit.use.recurrent_bytes,
-            "compute_bytes": fit.use.compute_device_bytes + fit.use.compute_host_bytes,
-            "device_bytes": fit.use.device_bytes,
-            "host_bytes": fit.use.host_bytes,
-            "need_bytes": fit.need_bytes,
-            "available_bytes": fit.available_bytes,
-            "fits": fit.fits,
-            "largest_context": fit.largest_context,
-        },
-        "provenance": {
-            "coefficients": a.coefficients,
-            "calibrated": False,
-            "evidence": a.predictions[0].evidence if a.predictions else None,
-            "n_observations": a.predictions[0].n_observations if a.predictions else 0,
-        },
-        "warnings": list(a.warnings),
-    }
-
-
-def _records(a: Answer) -> list[dict[str, Any]]:
-    return [
-        {
-            "model": a.spec.name,
-            "file_type": a.spec.file_type,
-            "host": a.host.name,
-            "n_devices": a.host.n_devices,
-            "runtime": a.run.runtime,
-            "backend": a.run.backend,
-            "test": label(p, a.n_gen),
-            "phase": p.phase,
-            "n_prompt": p.n_prompt,
-            "n_depth": p.n_depth,
-            "tok_per_s": p.tok_per_s,
-            "low": p.low,
-            "high": p.high,
-            "level": p.level,
-            "bound": p.bound,
-            "evidence": p.evidence,
-        }
-        for p in a.predictions
-    ]
-
-
-def _bench_row(a: Answer, p: Prediction) -> tuple[str, ...]:
-    spread = (p.high - p.low) / 2
-    return (
-        f"{a.spec.architecture} {plain(a.spec.name)} {a.spec.file_type}",
-        size(a.spec.n_bytes),
-        params(a.spec.n_params),
-        a.run.backend,
-        "99",
-        label(p, a.n_gen),
-        f"{p.tok_per_s:.2f} ± {spread:.2f}",
-    )
+        n_prompt, n_gen = (asked.n_prompts or (0,))[0], (asked.n_gens or (0,))[0]
+        return f"mlx_lm.benchmark --model MODEL -p {n_prompt} -g {n_gen}"
+    words = [f"llama-bench -m {model} -p {_listed(asked.n_prompts)} -n {_listed(asked.n_gens)}"]
+    words.append(f"-d {_listed([f.n_depth for f in a.forecasts])}")
+    if asked.n_ubatch != 512:
+        words.append(f"-ub {asked.n_ubatch}")
+    for flag, kind in (("-ctk", asked.type_k), ("-ctv", asked.type_v)):
+        if kind != "F16":
+            words.append(f"{flag} {kind.lower()}")
+    if not asked.flash_attention:
+        words.append("-fa 0")
+    return " ".join(words)
 
 
 def _bench_table(answers: Sequence[Answer]) -> Table:
     columns = ("model", "size", "params", "backend", "ngl", "test", "t/s")
-    rows = tuple(_bench_row(a, p) for a in answers for p in a.predictions)
+    rows = tuple(
+        (
+            _model(a),
+            size(a.spec.n_bytes),
+            params(a.spec.n_params),
+            a.run.backend,
+            "99",
+            f.label,
+            f"{f.prediction.tok_per_s:.2f} ± {(f.prediction.high - f.prediction.low) / 2:.2f}",
+        )
+        for a in answers
+        for f in a.forecasts
+    )
     return Table(columns, rows, frozenset(columns[1:]))
 
 
@@ -242,61 +123,76 @@ def single(a: Answer, explain: bool) -> Report:
     """Return the report for one model."""
     tables = [_table(a)]
     if explain:
-        tables += [_memory_table(a.fit), *(_explained(p, a.n_gen) for p in a.predictions)]
-    notes = (
-        *(f"Note: {plain(w)}." for w in a.warnings),
-        _source_note(a),
-        f"Check it: {check_command(a)}",
-    )
-    return Report(
-        (_title(a), f"  {_speeds(a)}", f"  {fit_text(a.fit)}"),
-        tuple(tables),
-        tuple(n for n in notes if n),
-        data(a),
-        _records(a),
-        _bench_table([a]),
-    )
+        tables += [memory_table(a.fit), *(ledger_table(f, f.label) for f in a.forecasts)]
+    notes = (*_noted(a.warnings), *_source_notes(a), f"Check it: {check_command(a)}")
+    return Report(_verdict(a), tuple(tables), notes, answer_data(a), records(a), _bench_table([a]))
 
 
-def _short_fit(fit: Fit) -> str:
-    return {True: "yes", False: "no", None: "?"}[fit.fits]
+def _best_first(a: Answer) -> tuple[bool, float]:
+    f = a.first("decode") or a.forecasts[0]
+    return (a.fit.fits is False, -f.prediction.tok_per_s)
 
 
-def _compare_row(a: Answer) -> tuple[str, ...]:
-    decode, prefill = _first(a, "decode"), _first(a, "prefill")
-    return (
-        f"{plain(a.spec.name)} {a.spec.file_type}",
-        size(a.spec.n_bytes),
-        rate(decode.tok_per_s) if decode else "-",
-        _range(decode) if decode else "-",
-        rate(prefill.tok_per_s) if prefill else "-",
-        _short_fit(a.fit),
-    )
+def _deepest(a: Answer) -> Forecast | None:
+    """Return generation at the greatest depth, where there are several."""
+    found = [f for f in a.forecasts if f.prediction.phase == "decode"]
+    deepest = max(found, key=lambda f: f.n_depth, default=None)
+    return deepest if deepest is not None and deepest.n_depth > found[0].n_depth else None
 
 
-def comparison(answers: Sequence[Answer]) -> Report:
+def _rate_of(f: Forecast | None) -> str:
+    return rate(f.prediction.tok_per_s) if f is not None else "-"
+
+
+def _compared(ranked: Sequence[Answer]) -> Table:
+    """Return a line a model: size, speeds at the first depth, generation at the deepest."""
+    deep = {f.n_depth for a in ranked if (f := _deepest(a)) is not None}
+    decode, prefill = ranked[0].first("decode"), ranked[0].first("prefill")
+    columns = {"model": [_model(a) for a in ranked], "size": [size(a.spec.n_bytes) for a in ranked]}
+    if decode is not None:
+        columns[decode.label] = [_rate_of(a.first("decode")) for a in ranked]
+        columns[_range_title(ranked[0])] = [_range_of(a) for a in ranked]
+    if deep:
+        columns["deep" if len(deep) > 1 else f"@ d{max(deep)}"] = [
+            _rate_of(_deepest(a)) for a in ranked
+        ]
+    if prefill is not None:
+        columns[prefill.label] = [_rate_of(a.first("prefill")) for a in ranked]
+    if len({a.run for a in ranked}) > 1:
+        columns["backend"] = [a.run.backend for a in ranked]
+    right = frozenset(columns) - {"model", "backend"}
+    columns["fits"] = [{True: "yes", False: "no", None: "?"}[a.fit.fits] for a in ranked]
+    return Table(tuple(columns), tuple(zip(*columns.values(), strict=True)), right)
+
+
+def _range_of(a: Answer) -> str:
+    decode = a.first("decode")
+    return _range(decode.prediction) if decode is not None else "-"
+
+
+def _best(ranked: Sequence[Answer]) -> str:
+    best, device = ranked[0], _device(ranked[0])
+    if best.fit.fits is False:
+        return f"None of these {len(ranked)} models fits on {device}"
+    which = "Fastest that fits" if best.fit.fits else "Fastest"
+    f = best.first("decode") or best.forecasts[0]
+    return f"{which} on {device}: {_model(best)}, {_speed(f)}"
+
+
+def comparison(answers: Sequence[Answer], explain: bool) -> Report:
     """Return the report for several models on one host, fastest that fits first."""
-
-    def key(a: Answer) -> tuple[bool, float]:
-        decode = _first(a, "decode") or _first(a, "prefill")
-        return (a.fit.fits is False, -(decode.tok_per_s if decode else 0.0))
-
-    ranked = sorted(answers, key=key)
-    best = ranked[0]
-    columns = ("model", "size", "tg tok/s", "80 % interval", "pp tok/s", "fits")
-    table = Table(columns, tuple(_compare_row(a) for a in ranked), frozenset(columns[1:5]))
-    warnings = dict.fromkeys(w for a in ranked for w in a.warnings)
-    verdict = (
-        f"Fastest that fits on {_device(best)}: {plain(best.spec.name)} {best.spec.file_type}"
-        if best.fit.fits is not False
-        else f"None of these {len(ranked)} models fits on {_device(best)}"
-    )
-    notes = (*(f"Note: {plain(w)}." for w in warnings), _source_note(best))
+    ranked = sorted(answers, key=_best_first)
+    tables = [_compared(ranked)]
+    if explain:
+        tables += [ledger_table(f, f"{f.label}, {_model(a)}") for a in ranked for f in a.forecasts]
+    warnings = [
+        w if w in a.asked.host_notes else f"{_model(a)}: {w}" for a in ranked for w in a.warnings
+    ]
     return Report(
-        (verdict,),
-        (table,),
-        notes,
-        {"results": [data(a) for a in ranked]},
-        [record for a in ranked for record in _records(a)],
+        (_best(ranked),),
+        tuple(tables),
+        (*_noted(tuple(dict.fromkeys(warnings))), *_source_notes(ranked[0])[1:]),
+        {"results": [answer_data(a) for a in ranked]},
+        [record for a in ranked for record in records(a)],
         _bench_table(ranked),
     )

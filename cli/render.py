@@ -3,8 +3,8 @@
 import csv
 import io
 import json
-import shutil
-from collections.abc import Mapping, Sequence
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,6 +12,11 @@ from tokcast.predictor.errors import InputError
 
 FORMATS = ("table", "json", "jsonl", "csv", "md")
 GIB = 1024.0**3
+# Text is laid out for at most so many columns however wide the terminal is, and no fewer.
+WIDEST, NARROWEST, USUAL = 100, 40, 80
+GAP = "  "
+# A column of text is never made narrower than this.
+_SHORTEST_CELL = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +33,8 @@ class Report:
     """A command's answer: the verdict, what supports it, and the same as data.
 
     `data` is what JSON prints; `records` are its flat rows for jsonl and csv; `markdown` replaces
-    the tables where another table is customary (llama-bench's, for predictions).
+    the tables where another table is customary (llama-bench's, for predictions). `command` is a
+    line to copy. Text may hold anything: it is made printable here.
     """
 
     verdict: tuple[str, ...]
@@ -37,66 +43,117 @@ class Report:
     data: Mapping[str, Any]
     records: Sequence[Mapping[str, Any]]
     markdown: Table | None = field(default=None)
+    command: str = ""
 
 
 def plain(text: str) -> str:
     """Return text with control characters escaped, so that a file can't drive the terminal."""
+    if text.isprintable():
+        return text
     return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)
 
 
+def cut(text: str, n: int) -> str:
+    """Return text of at most n characters; an ellipsis stands for what is left out."""
+    return text if len(text) <= n else text[: n - 1].rstrip() + "…"
+
+
+def squeeze(text: str, n: int) -> str:
+    """Return text of at most n characters with what is left out taken from its middle."""
+    if len(text) <= n:
+        return text
+    n_end = n // 2
+    return text[: n - n_end - 1] + "…" + text[-n_end:]
+
+
 def width() -> int:
-    """Return the columns to lay text out for: the terminal's, at most 100, at least 60."""
-    return min(100, max(60, shutil.get_terminal_size((80, 24)).columns))
+    """Return the columns to lay text out for: `COLUMNS`, else the terminal's, within bounds."""
+    given = os.environ.get("COLUMNS", "")
+    try:
+        columns = int(given) if given.isdigit() else os.get_terminal_size(1).columns
+    except OSError:
+        columns = USUAL
+    return min(WIDEST, max(NARROWEST, columns or USUAL))
 
 
-def wrap(text: str, indent: str = "  ") -> list[str]:
-    """Return the text as lines that fit the screen, continuation lines indented."""
-    lines, line = [], ""
+def wrap(text: str, indent: str = GAP, columns: int = 0) -> list[str]:
+    """Return the text as lines that fit the screen or so many columns.
+
+    Lines but the first are indented, further than the text itself is.
+    """
+    start = text[: len(text) - len(text.lstrip(" "))]
+    lines, line = [], start
     for word in text.split():
-        if line and len(line) + 1 + len(word) > width():
+        if line.strip() and len(line) + 1 + len(word) > (columns or width()):
             lines.append(line)
-            line = indent + word
+            line = start + indent + word
         else:
-            line = f"{line} {word}" if line else word
+            line = f"{line} {word}" if line.strip() else line + word
     return [*lines, line]
 
 
 def layout(table: Table) -> list[str]:
-    """Return a table as aligned lines under a header."""
-    rows = [table.columns, *table.rows]
-    widths = [max(len(row[i]) for row in rows) for i in range(len(table.columns))]
+    """Return a table as aligned lines under a header.
 
-    def line(row: Sequence[str]) -> str:
-        cells = (
-            cell.rjust(w) if name in table.right else cell.ljust(w)
+    Where it is too wide for the screen, its widest column of text gives way: the last one by
+    wrapping, another by an ellipsis in each cell's middle.
+    """
+    rows = [tuple(plain(cell) for cell in row) for row in (table.columns, *table.rows)]
+    widths = [max(len(row[i]) for row in rows) for i in range(len(table.columns))]
+    over = sum(widths) + len(GAP) * (len(widths) - 1) - width()
+    texts = [i for i, name in enumerate(table.columns) if name not in table.right]
+    if over > 0 and texts:
+        widest = max(texts, key=lambda i: widths[i])
+        widths[widest] = max(min(_SHORTEST_CELL, widths[widest]), widths[widest] - over)
+
+    def lines(row: Sequence[str]) -> Iterator[str]:
+        *cells, last = (
+            cell.rjust(w) if name in table.right else cell
             for cell, w, name in zip(row, widths, table.columns, strict=True)
         )
-        return "  ".join(cells).rstrip()
+        start = [squeeze(cell, w).ljust(w) for cell, w in zip(cells, widths, strict=False)]
+        for part in wrap(last, "", widths[-1]):
+            yield GAP.join([*start, part]).rstrip()
+            start = [" " * len(cell) for cell in start]
 
-    return [line(row) for row in rows]
+    return [line for row in rows for line in lines(row)]
 
 
 def _markdown(table: Table) -> list[str]:
     rule = tuple("--:" if name in table.right else "---" for name in table.columns)
     rows = (table.columns, rule, *table.rows)
-    return ["| " + " | ".join(c.replace("|", "\\|") for c in row) + " |" for row in rows]
+    return ["| " + " | ".join(plain(c).replace("|", "\\|") for c in row) + " |" for row in rows]
 
 
 def _csv(records: Sequence[Mapping[str, Any]]) -> str:
     names = list(dict.fromkeys(name for record in records for name in record))
     out = io.StringIO()
-    writer = csv.DictWriter(out, names, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(records)
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(names)
+    writer.writerows([_csv_cell(record.get(name)) for name in names] for record in records)
     return out.getvalue().rstrip("\n")
 
 
+def _csv_cell(value: Any) -> str:
+    if value is None:
+        return ""
+    return plain(value) if isinstance(value, str) else _json(value)
+
+
+def _json(value: Any, indent: int | None = None) -> str:
+    # ASCII, so that no character of a file's reaches a terminal; not a number is a defect here.
+    return json.dumps(value, indent=indent, allow_nan=False)
+
+
+def _lines(texts: Iterable[str]) -> str:
+    return "\n".join(line for text in texts for line in wrap(plain(text)))
+
+
 def _as_table(report: Report) -> str:
-    blocks = ["\n".join(report.verdict)]
-    blocks += ["\n".join(layout(t)) for t in report.tables]
-    notes = [line for note in report.notes for line in wrap(note)]
-    if notes:
-        blocks.append("\n".join(notes))
+    blocks = [_lines(report.verdict), *("\n".join(layout(t)) for t in report.tables)]
+    # A command is not wrapped, so that it can be copied.
+    last = [_lines(report.notes), plain(report.command)]
+    blocks.append("\n".join(text for text in last if text))
     return "\n\n".join(block for block in blocks if block)
 
 
@@ -105,19 +162,22 @@ def _as_markdown(report: Report) -> str:
     return "\n\n".join("\n".join(_markdown(t)) for t in tables)
 
 
+def check_format(output: str) -> None:
+    """Raise InputError unless `output` is one of FORMATS."""
+    if output not in FORMATS:
+        raise InputError(f"-o {output}: unknown format; expected one of {', '.join(FORMATS)}")
+
+
 def render(report: Report, output: str) -> str:
     """Return the report in one of FORMATS; raises InputError for another."""
-    if output == "table":
-        return _as_table(report)
+    check_format(output)
     if output == "json":
-        return json.dumps(report.data, indent=2, ensure_ascii=False)
+        return _json(report.data, indent=2)
     if output == "jsonl":
-        return "\n".join(json.dumps(r, ensure_ascii=False) for r in report.records)
+        return "\n".join(_json(r) for r in report.records)
     if output == "csv":
         return _csv(report.records)
-    if output == "md":
-        return _as_markdown(report)
-    raise InputError(f"-o {output}: unknown format; expected one of {', '.join(FORMATS)}")
+    return _as_markdown(report) if output == "md" else _as_table(report)
 
 
 def rate(tok_per_s: float) -> str:
@@ -128,9 +188,12 @@ def rate(tok_per_s: float) -> str:
 
 
 def size(n_bytes: float) -> str:
-    """Return bytes in GiB or MiB."""
-    gib = n_bytes / GIB
-    return f"{gib:.2f} GiB" if gib >= 1 else f"{gib * 1024:.1f} MiB"
+    """Return bytes in GiB, MiB or KiB; 0 is just that."""
+    if n_bytes >= GIB:
+        return f"{n_bytes / GIB:.2f} GiB"
+    if n_bytes >= 1024**2:
+        return f"{n_bytes / 1024**2:.1f} MiB"
+    return f"{n_bytes / 1024:.1f} KiB" if n_bytes else "0"
 
 
 def params(n: float) -> str:
@@ -139,5 +202,5 @@ def params(n: float) -> str:
 
 
 def count(n: int) -> str:
-    """Return tokens, in k of 1024 where that is exact."""
-    return f"{n // 1024}k" if n >= 1024 and n % 1024 == 0 else str(n)
+    """Return tokens, in k of 1024 where that is short."""
+    return f"{n / 1024:g}k" if n >= 1024 and n % 256 == 0 else str(n)

@@ -1,4 +1,4 @@
-"""Starting fast: text options need no schema.
+"""Starting fast and failing in one line: what is done to the command-line framework.
 
 Recent typer builds a pydantic adapter for every parameter of the command that runs, 0.1 s for
 nothing when the parameters are text and flags, which arrive as `str` and `bool` already. All
@@ -7,9 +7,12 @@ can say what to do. This module hands those parameters through. If typer changes
 import or the attribute is missing and its own, slower way is used.
 """
 
+from collections.abc import Iterator
 from typing import Any
 
 import typer
+
+from tokcast.cli.render import plain
 
 HELP_NAMES = ["-h", "--help"]
 PLAIN = (str, bool, str | None, list[str], list[str] | None)
@@ -33,14 +36,41 @@ def skip_adapters(command: Any) -> None:
         def _coerce_value(self, value: Any, param: Any, ctx: Any) -> Any:
             return value
 
+    for param in _parameters(command):
+        descriptor = getattr(param, "type_descriptor", None)
+        if descriptor is not None and descriptor.annotation in PLAIN:
+            param._runtime_param = Plain(
+                parameter_info=descriptor.parameter_info, annotation=descriptor.annotation
+            )
+
+
+def hide_types(command: Any) -> None:
+    """Keep Python types such as `<list[str]>` out of the help on arguments."""
+    for param in _parameters(command):
+        if param.param_type_name == "argument" and hasattr(param, "display_type_rich"):
+            param.display_type_rich = lambda ctx: None
+
+
+def _parameters(command: Any) -> Iterator[Any]:
     pending = [command]
     while pending:
         current = pending.pop()
         pending.extend(getattr(current, "commands", {}).values())
-        context = typer.Context(current, help_option_names=HELP_NAMES)
-        for param in current.get_params(context):
-            descriptor = getattr(param, "type_descriptor", None)
-            if descriptor is not None and descriptor.annotation in PLAIN:
-                param._runtime_param = Plain(
-                    parameter_info=descriptor.parameter_info, annotation=descriptor.annotation
-                )
+        yield from current.get_params(typer.Context(current, help_option_names=HELP_NAMES))
+
+
+def usage_error(error: Exception) -> str | None:
+    """Return what the framework says of a command line it can't read; None for other errors.
+
+    It is one line, but for a command that needs another word after it: that gets its help.
+    """
+    # typer carries click's classes under another name from one version to the next.
+    say = getattr(error, "format_message", None)
+    if say is None:
+        return None
+    message = str(say())
+    if type(error).__name__ == "NoArgsIsHelpError":
+        return message
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "tokcast"
+    return f"tokcast: {plain(' '.join(message.split())).rstrip('.')}; see {path} -h"
