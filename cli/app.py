@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from tokcast.cli import arguments as arg
 from tokcast.cli.render import plain
 from tokcast.cli.startup import HELP_NAMES, hide_types, skip_adapters, usage_error
 from tokcast.predictor.errors import InputError
@@ -25,30 +26,6 @@ hosts_app = typer.Typer(
     help="List, show and detect chips.", no_args_is_help=True, rich_markup_mode=None
 )
 app.add_typer(hosts_app, name="hosts")
-
-Output = Annotated[
-    str, typer.Option("-o", "--output", metavar="FORMAT", help="table, json, jsonl, csv or md.")
-]
-Offline = Annotated[
-    bool, typer.Option("--offline", help="Use local files, caches and the catalogue only.")
-]
-HostName = Annotated[
-    str | None,
-    typer.Option(
-        "--host",
-        metavar="NAME",
-        help='A chip ("RTX 4090", "2x RTX 3090"), a TOML file, or this machine.',
-    ),
-]
-Bandwidth = Annotated[
-    str | None, typer.Option("--bandwidth", metavar="GB/S", help="Memory bandwidth to assume.")
-]
-Tflops = Annotated[
-    str | None, typer.Option("--tflops", metavar="TFLOPS", help="FP16 matrix rate to assume.")
-]
-Memory = Annotated[
-    str | None, typer.Option("--memory", metavar="SIZE", help="Device memory to assume, as 24G.")
-]
 
 
 def _version(value: bool) -> None:
@@ -75,67 +52,26 @@ def _root(
 
 @app.command()
 def predict(
-    models: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="MODEL",
-            help="File, folder, URL, owner/repo[:quant], ollama:name, or name@FILETYPE.",
-            show_default=False,
-        ),
-    ] = None,
-    model: Annotated[
-        list[str] | None, typer.Option("-m", "--model", metavar="MODEL", help="A model, as above.")
-    ] = None,
-    hf: Annotated[
-        list[str] | None,
-        typer.Option("-hf", "--hf-repo", metavar="OWNER/REPO[:QUANT]", help="A Hub repository."),
-    ] = None,
-    host: HostName = None,
-    backend: Annotated[
-        str | None,
-        typer.Option(
-            "--backend", metavar="NAME", help="CUDA, ROCm, Vulkan, Metal, MLX, SYCL or CPU."
-        ),
-    ] = None,
-    runtime: Annotated[
-        str | None, typer.Option("--runtime", metavar="NAME", help="llama.cpp or mlx.")
-    ] = None,
-    n_prompt: Annotated[
-        str, typer.Option("-p", "--n-prompt", metavar="N,...", help="Prompt tokens.")
-    ] = "512",
-    n_gen: Annotated[
-        str, typer.Option("-n", "--n-gen", metavar="N,...", help="Tokens to generate.")
-    ] = "128",
-    n_depth: Annotated[
-        str | None,
-        typer.Option(
-            "-d", "--n-depth", metavar="N,...", help="Cached tokens before; default 0,4k,16k."
-        ),
-    ] = None,
-    n_ubatch: Annotated[
-        str, typer.Option("-ub", "--ubatch-size", metavar="N", help="Micro-batch.")
-    ] = "512",
-    type_k: Annotated[
-        str, typer.Option("-ctk", "--cache-type-k", metavar="TYPE", help="Type of the K cache.")
-    ] = "f16",
-    type_v: Annotated[
-        str, typer.Option("-ctv", "--cache-type-v", metavar="TYPE", help="Type of the V cache.")
-    ] = "f16",
-    flash_attn: Annotated[
-        str, typer.Option("-fa", "--flash-attn", metavar="on|off|auto", help="Flash attention.")
-    ] = "auto",
-    n_context: Annotated[
-        str | None,
-        typer.Option("-c", "--ctx-size", metavar="N", help="Context to hold in memory."),
-    ] = None,
-    bandwidth: Bandwidth = None,
-    tflops: Tflops = None,
-    memory: Memory = None,
-    explain: Annotated[
-        bool, typer.Option("--explain", help="Show the ledger: bytes, operations, seconds.")
-    ] = False,
-    offline: Offline = False,
-    output: Output = "table",
+    models: arg.Models = None,
+    model: arg.MoreModels = None,
+    hf: arg.HubModels = None,
+    host: arg.HostName = None,
+    backend: arg.Backend = None,
+    runtime: arg.Runtime = None,
+    n_prompt: arg.Prompts = "512",
+    n_gen: arg.Generations = "128",
+    n_depth: arg.Depths = None,
+    n_ubatch: arg.MicroBatch = "512",
+    type_k: arg.CacheTypeK = "f16",
+    type_v: arg.CacheTypeV = "f16",
+    flash_attn: arg.FlashAttention = "auto",
+    n_context: arg.Context = None,
+    bandwidth: arg.Bandwidth = None,
+    tflops: arg.Tflops = None,
+    memory: arg.Memory = None,
+    explain: arg.Explain = False,
+    offline: arg.Offline = False,
+    output: arg.Output = "table",
 ) -> None:
     """Predict how fast models run on a host, and how sure that is.
 
@@ -167,10 +103,10 @@ def predict(
 
 @app.command()
 def inspect(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="As for predict.")],
-    tensors: Annotated[bool, typer.Option("--tensors", help="List every tensor.")] = False,
-    offline: Offline = False,
-    output: Output = "table",
+    model: arg.OneModel,
+    tensors: arg.Tensors = False,
+    offline: arg.Offline = False,
+    output: arg.Output = "table",
 ) -> None:
     """Show what is in a model file: bytes by type and component.
 
@@ -182,7 +118,7 @@ def inspect(
 
 
 @app.command()
-def doctor(output: Output = "table") -> None:
+def doctor(output: arg.Output = "table") -> None:
     """Check this installation, this machine and the model folders."""
     from tokcast.cli import doctor as command
 
@@ -191,13 +127,9 @@ def doctor(output: Output = "table") -> None:
 
 @app.command()
 def fit(
-    save: Annotated[
-        str | None, typer.Option("--save", metavar="FILE", help="Write the coefficients here.")
-    ] = None,
-    effects: Annotated[
-        bool, typer.Option("--effects", help="List the effects with their standard errors.")
-    ] = False,
-    output: Output = "table",
+    save: arg.Save = None,
+    effects: arg.Effects = False,
+    output: arg.Output = "table",
 ) -> None:
     """Fit the coefficients again, with their held-out error.
 
@@ -210,10 +142,8 @@ def fit(
 
 @hosts_app.command("list")
 def hosts_list(
-    text: Annotated[
-        str | None, typer.Argument(metavar="TEXT", help="Only chips whose name holds this.")
-    ] = None,
-    output: Output = "table",
+    text: arg.NamePart = None,
+    output: arg.Output = "table",
 ) -> None:
     """List the known chips.
 
@@ -226,8 +156,8 @@ def hosts_list(
 
 @hosts_app.command("show")
 def hosts_show(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A chip, as in --host.")],
-    output: Output = "table",
+    name: arg.Chip,
+    output: arg.Output = "table",
 ) -> None:
     """Show a chip's published figures and where they come from.
 
@@ -239,7 +169,7 @@ def hosts_show(
 
 
 @hosts_app.command("detect")
-def hosts_detect(output: Output = "table") -> None:
+def hosts_detect(output: arg.Output = "table") -> None:
     """Say what this machine has, and what could not be read."""
     from tokcast.cli import hosts as command
 

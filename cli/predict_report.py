@@ -124,8 +124,15 @@ def single(a: Answer, explain: bool) -> Report:
     tables = [_table(a)]
     if explain:
         tables += [memory_table(a.fit), *(ledger_table(f, f.label) for f in a.forecasts)]
-    notes = (*_noted(a.warnings), *_source_notes(a), f"Check it: {check_command(a)}")
-    return Report(_verdict(a), tuple(tables), notes, answer_data(a), records(a), _bench_table([a]))
+    return Report(
+        verdict=_verdict(a),
+        tables=tuple(tables),
+        notes=(*_noted(a.warnings), *_source_notes(a)),
+        data=answer_data(a),
+        records=records(a),
+        markdown=_bench_table([a]),
+        command=f"Check it: {check_command(a)}",
+    )
 
 
 def _best_first(a: Answer) -> tuple[bool, float]:

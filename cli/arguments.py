@@ -1,0 +1,90 @@
+"""What the commands take: flags with their help, those of llama-bench by its names.
+
+All are text or switches; `tokcast.cli.options` gives them their meaning.
+"""
+
+from typing import Annotated
+
+import typer
+
+Output = Annotated[
+    str, typer.Option("-o", "--output", metavar="FORMAT", help="table, json, jsonl, csv or md.")
+]
+Offline = Annotated[
+    bool, typer.Option("--offline", help="Use local files, caches and the catalogue only.")
+]
+Models = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="MODEL",
+        help="File, folder, URL, owner/repo[:quant], ollama:name, or name@FILETYPE.",
+        show_default=False,
+    ),
+]
+MoreModels = Annotated[
+    list[str] | None, typer.Option("-m", "--model", metavar="MODEL", help="A model, as above.")
+]
+HubModels = Annotated[
+    list[str] | None,
+    typer.Option("-hf", "--hf-repo", metavar="OWNER/REPO[:QUANT]", help="A Hub repository."),
+]
+OneModel = Annotated[str, typer.Argument(metavar="MODEL", help="As for predict.")]
+HostName = Annotated[
+    str | None,
+    typer.Option(
+        "--host",
+        metavar="NAME",
+        help='A chip ("RTX 4090", "2x RTX 3090"), a TOML file, or this machine.',
+    ),
+]
+Backend = Annotated[
+    str | None,
+    typer.Option("--backend", metavar="NAME", help="CUDA, ROCm, Vulkan, Metal, MLX, SYCL or CPU."),
+]
+Runtime = Annotated[str | None, typer.Option("--runtime", metavar="NAME", help="llama.cpp or mlx.")]
+Prompts = Annotated[
+    str, typer.Option("-p", "--n-prompt", metavar="N,...", help="Prompt tokens; 0 for none.")
+]
+Generations = Annotated[
+    str, typer.Option("-n", "--n-gen", metavar="N,...", help="Tokens to generate; 0 for none.")
+]
+Depths = Annotated[
+    str | None,
+    typer.Option("-d", "--n-depth", metavar="N,...", help="Tokens cached; default 0,4k,16k."),
+]
+MicroBatch = Annotated[str, typer.Option("-ub", "--ubatch-size", metavar="N", help="Micro-batch.")]
+CacheTypeK = Annotated[
+    str, typer.Option("-ctk", "--cache-type-k", metavar="TYPE", help="Type of the K cache.")
+]
+CacheTypeV = Annotated[
+    str, typer.Option("-ctv", "--cache-type-v", metavar="TYPE", help="Type of the V cache.")
+]
+FlashAttention = Annotated[
+    str, typer.Option("-fa", "--flash-attn", metavar="on|off|auto", help="Flash attention.")
+]
+Context = Annotated[
+    str | None, typer.Option("-c", "--ctx-size", metavar="N", help="Context to hold in memory.")
+]
+Bandwidth = Annotated[
+    str | None, typer.Option("--bandwidth", metavar="GB/S", help="Memory bandwidth to assume.")
+]
+Tflops = Annotated[
+    str | None, typer.Option("--tflops", metavar="TFLOPS", help="FP16 matrix rate to assume.")
+]
+Memory = Annotated[
+    str | None, typer.Option("--memory", metavar="SIZE", help="Device memory to assume, as 24G.")
+]
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Show the ledger: bytes, operations, seconds.")
+]
+Tensors = Annotated[bool, typer.Option("--tensors", help="List every tensor.")]
+Save = Annotated[
+    str | None, typer.Option("--save", metavar="FILE", help="Write the coefficients here.")
+]
+Effects = Annotated[
+    bool, typer.Option("--effects", help="List the effects with their standard errors.")
+]
+NamePart = Annotated[
+    str | None, typer.Argument(metavar="TEXT", help="Only chips whose name holds this.")
+]
+Chip = Annotated[str, typer.Argument(metavar="NAME", help="A chip, as in --host.")]
