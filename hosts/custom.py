@@ -8,7 +8,6 @@ from typing import Any, NoReturn, get_args
 
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host, Kind
-from tokcast.predictor.terms import matmul_flops_per_s
 
 _RATES = (
     "matrix_fp16_flops_per_s",
@@ -27,10 +26,10 @@ _GIVEN = "given by the user"
 def from_toml(path: str | Path) -> Host:
     """Return the host that a TOML file describes, in SI units.
 
-    `chip` and `bytes_per_s` are required. `flops_per_s` is the rate of matrix products, for a
-    chip whose rates by format are not known. The `[source]` table has the same keys as the
-    numbers; a number without a source becomes a note. Raises InputError, with file and key, for
-    a file that cannot be read, an unknown key or a value of the wrong kind.
+    `chip` and `bytes_per_s` are required. `flops_per_s` is the rate of the vector units, FP16 and
+    FP32 alike, for a chip whose rates by format are not known. The `[source]` table has the same
+    keys as the numbers; a number without a source becomes a note. Raises InputError, with file
+    and key, for a file that cannot be read, an unknown key or a value of the wrong kind.
     """
     table = _table(Path(path))
     unknown = sorted(set(table) - set(_KEYS))
@@ -53,7 +52,10 @@ def from_toml(path: str | Path) -> Host:
 def from_numbers(
     bytes_per_s: float, flops_per_s: float | None = None, memory_bytes: float | None = None
 ) -> Host:
-    """Return a host of which only these numbers are known; the rate is that of matrix products."""
+    """Return a host of which only these numbers are known.
+
+    The rate is taken for that of the vector units, FP16 and FP32 alike, which every chip has.
+    """
     numbers = {
         "bytes_per_s": bytes_per_s,
         "fp16_flops_per_s": flops_per_s,
@@ -81,8 +83,8 @@ def override(
 ) -> Host:
     """Return the host with the numbers that someone knows better; None leaves one as it is.
 
-    `flops_per_s` is the rate of matrix products. The other rates keep their proportion to it,
-    as when a power limit lowers the clock.
+    `flops_per_s` stands for the chip's `peak_flops_per_s`. The other rates keep their proportion
+    to it, as when a power limit lowers the clock.
     """
     changed: dict[str, Any] = {}
     if bytes_per_s is not None:
@@ -97,8 +99,18 @@ def override(
     return replace(host, **changed, source=source)
 
 
+def peak_flops_per_s(host: Host) -> float | None:
+    """Return the rate by which a chip is usually called: FP16, of matrix units if it has them.
+
+    FP32 for a processor, and where no FP16 rate is known.
+    """
+    if host.kind == "cpu":
+        return host.fp32_flops_per_s
+    return host.matrix_fp16_flops_per_s or host.fp16_flops_per_s or host.fp32_flops_per_s
+
+
 def _rescaled(host: Host, flops_per_s: float) -> dict[str, float]:
-    peak = matmul_flops_per_s(host, "")
+    peak = peak_flops_per_s(host)
     if not peak:
         return {"fp16_flops_per_s": flops_per_s, "fp32_flops_per_s": flops_per_s}
     rates = {key: getattr(host, key) for key in _RATES}

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tokcast.hosts.custom import from_numbers, from_toml, override
+from tokcast.hosts.custom import from_numbers, from_toml, override, peak_flops_per_s
 from tokcast.hosts.match import find
 from tokcast.predictor.errors import InputError
-from tokcast.predictor.terms import matmul_flops_per_s
 
 EXAMPLE = """
 chip = "Vendor Chip, 38-core GPU"
@@ -37,7 +36,7 @@ def test_a_file_becomes_a_host(tmp_path: Path) -> None:
     host = from_toml(written(tmp_path, EXAMPLE))
     assert (host.name, host.kind, host.n_cores) == ("Vendor Chip, 38-core GPU", "apu", 38)
     assert (host.bytes_per_s, host.memory_bytes) == (400e9, 64e9)
-    assert matmul_flops_per_s(host, "Vulkan") == 13e12
+    assert peak_flops_per_s(host) == host.fp32_flops_per_s == 13e12
     assert host.source["flops_per_s"] == "cores x lanes x clock"
     assert host.notes == ("made up",)
     assert host.confidence == "low"
@@ -95,8 +94,7 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 def test_a_host_of_three_numbers() -> None:
     host = from_numbers(400e9, 30e12, 64 * 2**30)
     assert (host.bytes_per_s, host.memory_bytes) == (400e9, 64 * 2**30)
-    assert matmul_flops_per_s(host, "CUDA") == 30e12
-    assert matmul_flops_per_s(host, "CPU") == 30e12
+    assert (host.fp16_flops_per_s, host.fp32_flops_per_s) == (30e12, 30e12)
     assert host.notes == ()
 
 
@@ -110,7 +108,7 @@ def test_a_known_chip_corrected() -> None:
     card = find("4090")
     limited = override(card, bytes_per_s=900e9, flops_per_s=165.15e12, memory_bytes=20e9)
     assert (limited.bytes_per_s, limited.memory_bytes) == (900e9, 20e9)
-    assert matmul_flops_per_s(limited, "CUDA") == pytest.approx(165.15e12)
+    assert peak_flops_per_s(limited) == pytest.approx(165.15e12)
     assert limited.int8_ops_per_s == pytest.approx(660.6e12 / 2, rel=1e-3)
     assert limited.fp32_flops_per_s == pytest.approx(card.fp32_flops_per_s / 2, rel=1e-3)
     assert limited.source["bytes_per_s"] == "given by the user"
@@ -119,7 +117,7 @@ def test_a_known_chip_corrected() -> None:
 
 def test_a_cpu_is_scaled_by_its_vector_rate() -> None:
     cpu = override(find("i7-12700H"), flops_per_s=1e12)
-    assert matmul_flops_per_s(cpu, "CPU") == pytest.approx(1e12)
+    assert peak_flops_per_s(cpu) == pytest.approx(1e12)
 
 
 def test_no_correction_leaves_the_host_alone() -> None:
@@ -128,4 +126,4 @@ def test_no_correction_leaves_the_host_alone() -> None:
 
 
 def test_a_chip_without_a_known_rate_gets_the_one_given() -> None:
-    assert matmul_flops_per_s(override(from_numbers(1e9), flops_per_s=2e12), "CUDA") == 2e12
+    assert peak_flops_per_s(override(from_numbers(1e9), flops_per_s=2e12)) == 2e12

@@ -60,6 +60,7 @@ def test_a_recorded_machine(path: Path) -> None:
     assert cpu.kind == "cpu"
     assert cpu.bytes_per_s == pytest.approx(expected["cpu_bytes_per_s"])
     assert cpu.memory_bytes == found.memory_bytes
+    assert cpu.architecture == expected.get("cpu_architecture", cpu.architecture)
     if "gpu_bytes_per_s" in expected:
         best = found.hosts[0]
         assert best.kind != "cpu"
@@ -250,6 +251,16 @@ def test_a_virtual_machine_without_the_flag_is_known_by_its_maker() -> None:
     found = linux({"/sys/class/dmi/id/sys_vendor": "Amazon EC2\n"}, cpu="Neoverse-V1")
     assert found.hosts[0].bytes_per_s == 25e9
     assert any("a virtual machine" in note for note in found.notes)
+
+
+def test_a_windows_processor_that_is_not_listed_has_its_core_design() -> None:
+    recorded = machine("laptop_4070_windows")
+    answer = recorded["run"]["powershell"]
+    recorded["run"]["powershell"] = answer.replace("i7-13620H", "i7-13705H")
+    cpu = detected(recorded).hosts[-1]
+    assert (cpu.name, cpu.architecture) == ("13th Gen Intel Core i7-13705H", "Raptor Lake")
+    assert (cpu.vendor, cpu.n_cores, cpu.memory_type) == ("Intel", 10, "DDR5")
+    assert cpu.fp32_flops_per_s == 10 * 2.4e9 * 32
 
 
 def test_two_sockets_are_one_host_and_said_so() -> None:

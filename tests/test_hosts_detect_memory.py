@@ -2,6 +2,7 @@
 
 import pytest
 
+from tokcast.hosts.detect.cores import core_design
 from tokcast.hosts.detect.memory import (
     Module,
     combined,
@@ -152,3 +153,23 @@ def test_typical_memory_of_a_family(
     name: str, family: int | None, model: int | None, bytes_per_s: float
 ) -> None:
     assert platform_of(name, family, model).bytes_per_s == pytest.approx(bytes_per_s)
+
+
+@pytest.mark.parametrize(
+    ("name", "family", "model", "design"),
+    [
+        ("AMD Ryzen 5 2600", 23, 8, "Zen"),
+        ("AMD Ryzen 9 3900X", 23, 113, "Zen 2"),
+        ("AMD Ryzen 9 5950X", 25, 33, "Zen 3"),
+        ("AMD Ryzen 9 7950X", 25, 97, "Zen 4"),
+        ("AMD Ryzen 9 9950X", 26, 68, "Zen 5"),
+        ("Intel Core i7-12700H", 6, 154, "alderlake"),
+        ("Intel Core i7-1185G7", 6, 140, "tigerlake"),
+        ("Intel Xeon Platinum 8259CL", 6, 85, "skylake-avx512"),
+        ("Neoverse-V2", None, None, "Neoverse-V2"),
+        ("something", 6, 255, ""),
+        ("something", None, None, ""),
+    ],
+)
+def test_core_design(name: str, family: int | None, model: int | None, design: str) -> None:
+    assert core_design(name, family, model) == design

@@ -17,13 +17,13 @@ def macos(probe: Probe) -> Machine:
     facts = _sysctl(probe)
     profile = _profile(probe)
     memory_bytes = number(facts.get("hw.memsize"))
-    name = facts.get("machdep.cpu.brand_string", "processor")
-    clock_hz = number(facts.get("hw.cpufrequency_max"))
     cpu = Cpu(
-        name=name,
-        n_cores=int(number(facts.get("hw.physicalcpu")) or 0),
-        n_threads=int(number(facts.get("hw.logicalcpu")) or 0),
-        clock_hz=clock_hz,
+        name=facts.get("machdep.cpu.brand_string", "processor"),
+        n_cores=_integer(facts.get("hw.physicalcpu")) or 0,
+        n_threads=_integer(facts.get("hw.logicalcpu")) or 0,
+        clock_hz=number(facts.get("hw.cpufrequency_max")),
+        family=_integer(facts.get("machdep.cpu.family")),
+        model=_integer(facts.get("machdep.cpu.model")),
     )
     found = Found()
     for row in _rows(profile, "SPDisplaysDataType"):
@@ -74,3 +74,8 @@ def _module_rows(profile: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 def _rows(table: Mapping[str, Any], key: str) -> list[Mapping[str, Any]]:
     rows = table.get(key)
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def _integer(text: str | None) -> int | None:
+    value = number(text)
+    return None if value is None else int(value)

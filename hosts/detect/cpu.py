@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tokcast.hosts import registry
+from tokcast.hosts.detect.cores import core_design
 from tokcast.hosts.detect.memory import Memory, Module, combined
 from tokcast.hosts.detect.platforms import Platform, platform_of
 from tokcast.hosts.detect.probe import Found
@@ -95,9 +96,10 @@ def _by_name(cpu: Cpu, platform: Platform, unified: Host | None) -> tuple[Host, 
         name=name,
         vendor=next((maker for maker in ("AMD", "Intel") if maker in name), ""),
         kind="cpu",
-        architecture="",
+        architecture=core_design(name, cpu.family, cpu.model),
         bytes_per_s=platform.bytes_per_s,
         **rates,
+        memory_type=platform.memory_type,
         source={
             "bytes_per_s": typical,
             "fp32_flops_per_s": f"cores x clock x {platform.flops_per_cycle}, {typical}",

@@ -26,6 +26,12 @@ class Platform:
         """Return channels x 8 bytes x transfers a second."""
         return self.channels * 8 * self.transfers_per_s
 
+    @property
+    def memory_type(self) -> str:
+        """Return the generation of memory, `DDR4`."""
+        kind = re.search(r"(?:LP)?DDR\d", self.description)
+        return kind[0] if kind else ""
+
 
 # (CPUID family, first and last model): server chips, whose virtual machines hide the name.
 _BY_FAMILY = (

@@ -1,6 +1,7 @@
 """What Windows says of a machine, asked from Windows or from inside WSL."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -20,7 +21,7 @@ $ErrorActionPreference = 'SilentlyContinue'
 $class = 'HKLM:\SYSTEM\CurrentControlSet\Control\Class\{4d36e968-e325-11ce-bfc1-08002be10318}\0*'
 @{
   cpu = @(Get-CimInstance Win32_Processor |
-    Select-Object Name, NumberOfCores, NumberOfLogicalProcessors, MaxClockSpeed)
+    Select-Object Name, Caption, NumberOfCores, NumberOfLogicalProcessors, MaxClockSpeed)
   gpu = @(Get-CimInstance Win32_VideoController | Select-Object Name)
   vram = @(Get-ItemProperty $class |
     Select-Object DriverDesc, 'HardwareInformation.qwMemorySize')
@@ -84,12 +85,16 @@ def _cpu(answer: Report, is_virtual: bool) -> Cpu:
     rows = _rows(answer, "cpu")
     first = rows[0] if rows else {}
     clock_mhz = number(first.get("MaxClockSpeed"))
+    # "AMD64 Family 25 Model 33 Stepping 0"
+    cpuid = re.search(r"Family (\d+) Model (\d+)", str(first.get("Caption", "")))
     return Cpu(
         name=str(first.get("Name", "processor")).strip(),
         n_cores=int(sum(number(row.get("NumberOfCores")) or 0 for row in rows)),
         n_threads=int(sum(number(row.get("NumberOfLogicalProcessors")) or 0 for row in rows)),
         n_sockets=max(1, len(rows)),
         clock_hz=clock_mhz * 1e6 if clock_mhz else None,
+        family=int(cpuid[1]) if cpuid else None,
+        model=int(cpuid[2]) if cpuid else None,
         is_virtual=is_virtual,
     )
 
