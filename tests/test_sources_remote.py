@@ -258,7 +258,7 @@ def test_a_file_that_ends_within_its_header_is_refused(tmp_path: Path) -> None:
 def test_nobody_listening_is_said(tmp_path: Path) -> None:
     with serve() as server:
         url = server.url
-    with pytest.raises(InputError, match=r"127\.0\.0\.1:\d+: cannot connect .*--offline"):
+    with pytest.raises(InputError, match=r"127\.0\.0\.1:\d+: cannot connect .*give a path"):
         Place(tmp_path).open(f"{url}/m.gguf")
 
 
@@ -267,7 +267,7 @@ def test_a_name_without_address_is_said(tmp_path: Path, monkeypatch: pytest.Monk
         raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
-    with pytest.raises(InputError, match=r"models\.example: no address found.*--offline"):
+    with pytest.raises(InputError, match=r"models\.example: no address found.*give a path"):
         Place(tmp_path).open("https://models.example/m.gguf")
 
 

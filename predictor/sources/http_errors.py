@@ -62,10 +62,10 @@ def failure(error: httpx.HTTPError | httpx.InvalidURL, url: str) -> InputError:
         cure = "behind a proxy, name its certificates in SSL_CERT_FILE"
         return HttpError(f"{_host(url)}: no trusted TLS connection ({reason}); {cure}")
     if any(isinstance(cause, socket.gaierror) for cause in causes):
-        cure = "check the name and the network, or use --offline"
+        cure = "check the name and the network, or give a path"
         return HttpError(f"{_host(url)}: no address found for this host; {cure}", is_passing=True)
     if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.ProxyError):
-        words = f"cannot connect ({reason}); try again later, or use --offline"
+        words = f"cannot connect ({reason}); check the network, or give a path"
         return HttpError(f"{_host(url)}: {words}", is_passing=True)
     words = "silent for too long" if isinstance(error, httpx.TimeoutException) else "broke"
     return BrokenConnectionError(
