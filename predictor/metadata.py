@@ -7,8 +7,9 @@ from tokcast.predictor.header import Value
 def metadata(arch: Architecture, file_type: int | None, name: str) -> dict[str, Value]:
     """Return the GGUF keys a reader needs to load or to judge the model.
 
-    `file_type` is the number of `general.file_type`, None for a format that has none. Keys
-    about tokens and prompts are left out, and rope bases too: they change no shape.
+    `file_type` is the number of `general.file_type`, None for a format that has none. Tokens and
+    prompts are left out, with the word that llama.cpp takes for that; rope bases too, as they
+    change no shape.
     """
     keys: dict[str, Value] = {
         "general.architecture": arch.arch,
@@ -18,6 +19,7 @@ def metadata(arch: Architecture, file_type: int | None, name: str) -> dict[str, 
     }
     if file_type is not None:
         keys["general.file_type"] = file_type
+        keys["tokenizer.ggml.model"] = "none"
     parts = {
         **_shape_keys(arch),
         **_attention_keys(arch),
@@ -60,7 +62,8 @@ def _attention_keys(arch: Architecture) -> dict[str, Value | None]:
     }
     if arch.sliding_window:
         keys["attention.sliding_window"] = arch.sliding_window
-        keys["attention.sliding_window_pattern"] = tuple(x == "s" for x in arch.layers)
+        if arch.attention is not None:
+            keys["attention.sliding_window_pattern"] = tuple(x == "s" for x in arch.layers)
     plain = arch.attention
     if plain is None:
         return keys

@@ -224,7 +224,7 @@ def test_mlx_drops_the_mtp_block() -> None:
         ("gemma-3-1b", [5, 11, 17, 23]),
         ("gemma-3n-e2b", [4, 9, 14, 19, 24, 29]),
         ("llama-4-scout", list(range(3, 48, 4))),
-        ("phi-3-mini-4k", []),
+        ("phi-3-mini-4k", list(range(32))),  # llama.cpp leaves its window out
     ],
 )
 def test_layers_that_see_the_whole_context(name: str, full: list[int]) -> None:
