@@ -40,7 +40,7 @@ def design(observations: Sequence[Observation], power: float = 0.5) -> Design:
     for i, o in enumerate(observations):
         for workload, works in zip(o.workloads, o.works, strict=True):
             shape = shape_of(o.spec, workload)
-            for term in terms(works, o.host, o.run.backend, workload.phase):
+            for term in terms(works, o.host, workload.phase):
                 pairs = effects_of(term, workload.phase, o.host, o.run, shape)
                 cell = cells[pairs]
                 if cell == len(cell_effects):

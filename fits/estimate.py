@@ -3,16 +3,17 @@
 Each observation's time is linear in the scales of its terms, and each scale is the exponential
 of a sum of effects:
 
-    seconds = A exp(E theta)      (A: observations x cells, E: cells x effects, both sparse)
+    seconds = A exp(E theta)      (A: parts x cells, E: cells x effects, both sparse)
 
 so the derivative of log seconds is exact and sparse: diag(1/seconds) A diag(exp(E theta)) E. An
 observation that is a mean of rates over several workloads averages 1/seconds of its parts.
-Effects have Gaussian priors centred on 0 (shrinkage to family, backend and nameplate); residuals
-have a Student-t likelihood, which a wrong row cannot pull far. Solved by reweighted Gauss-Newton
-steps with halving, from zero or a given start: deterministic.
+Effects have Gaussian priors (shrinkage of a chip to its family, a family to its backend);
+residuals have a Student-t likelihood, which a wrong row cannot pull far, and whose scale is
+estimated. The width of a group of exchangeable effects (all chips, all families, ...) is
+estimated as well: empirical Bayes. Solved by damped Gauss-Newton steps from the prior means or
+a given start: deterministic.
 """
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,6 +22,10 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.intp]
+
+SMALLEST_WIDTH, LARGEST_WIDTH = 0.02, 0.8
+SMALLEST_SCALE = 0.03
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +44,7 @@ class Design:
     log_rate: Floats
     weight: Floats
 
-    def take(self, rows: npt.NDArray[np.intp]) -> "Design":
+    def take(self, rows: Rows) -> "Design":
         """Return the design of some observations only; cells and effects stay as they are."""
         average = self.average[rows]
         used = np.unique(average.indices)
@@ -54,22 +59,37 @@ class Design:
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """Scale of the residuals (log units) and degrees of freedom of their distribution."""
+class Prior:
+    """Means and standard deviations of the effects (n_effects,), before any data.
 
-    scale: float = 0.08
-    freedom: float = 3.0
+    `groups` are the rows of effects whose common width is estimated.
+    """
+
+    mean: Floats
+    sd: Floats
+    groups: tuple[Rows, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Starting scale of the residuals (log units), their degrees of freedom, and when to stop."""
+
+    scale: float = 0.12
+    freedom: float = 4.0
     n_iterations: int = 60
-    tolerance: float = 1e-5
+    tolerance: float = 2e-3
+    width_rounds: tuple[int, ...] = (3, 6, 9, 12)
 
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Effects with standard errors (n_effects,), and how the iteration ended."""
+    """Effects with standard errors (n_effects,), the priors in force, and how it ended."""
 
     names: tuple[str, ...]
     theta: Floats
     stderr: Floats
+    prior: Prior
+    scale: float
     n_observations: int
     n_iterations: int
     converged: bool
@@ -81,7 +101,8 @@ def predict_log_rate(design: Design, theta: Floats) -> Floats:
     return np.asarray(np.log(design.average @ (1.0 / seconds)))
 
 
-def _linearise(design: Design, theta: Floats) -> tuple[Floats, sparse.csr_array]:
+def linearise(design: Design, theta: Floats) -> tuple[Floats, sparse.csr_array]:
+    """Return log tokens/s and its derivative (n_observations, n_effects)."""
     scale = np.exp(design.cells @ theta)
     seconds = design.parts @ scale
     rate = design.average @ (1.0 / seconds)
@@ -90,65 +111,124 @@ def _linearise(design: Design, theta: Floats) -> tuple[Floats, sparse.csr_array]
     return np.log(rate), sparse.csr_array(-(weighted @ design.cells))
 
 
-def _objective(
-    residual: Floats, weight: Floats, theta: Floats, prior: Floats, s: Settings
-) -> float:
-    z = residual / s.scale
-    loss = 0.5 * (s.freedom + 1) * np.log1p(z**2 / s.freedom)
-    return float(np.sum(weight * loss) + 0.5 * np.sum((theta / prior) ** 2))
+@dataclass(slots=True)
+class _State:
+    """Where the iteration stands."""
+
+    theta: Floats
+    prior: Prior
+    scale: float
+    damping: float = 1e-3
 
 
-def _downhill(
-    design: Design, theta: Floats, step: Floats, value: float, prior: Floats, s: Settings
-) -> tuple[Floats, float]:
-    """Return the first of step, step / 2, ... that lowers the objective, else where we were."""
-    for factor in 0.5 ** np.arange(10):
-        trial = theta + factor * step
-        residual = design.log_rate - predict_log_rate(design, trial)
-        trial_value = _objective(residual, design.weight, trial, prior, s)
-        if trial_value <= value:
-            return trial, trial_value
-    return theta, value
+def _objective(design: Design, state: _State, theta: Floats, freedom: float) -> float:
+    z = (design.log_rate - predict_log_rate(design, theta)) / state.scale
+    loss = 0.5 * (freedom + 1) * np.log1p(z**2 / freedom)
+    pull = ((theta - state.prior.mean) / state.prior.sd) ** 2
+    return float(np.sum(design.weight * loss) + 0.5 * np.sum(pull))
+
+
+def _robust(residual: Floats, scale: float, freedom: float) -> Floats:
+    return np.asarray((freedom + 1) / (freedom + (residual / scale) ** 2))
+
+
+def _curvature(design: Design, state: _State, freedom: float) -> tuple[sparse.csc_array, Floats]:
+    """Return the Gauss-Newton curvature and the downhill gradient at the state."""
+    log_rate, jacobian = linearise(design, state.theta)
+    residual = design.log_rate - log_rate
+    w = design.weight * _robust(residual, state.scale, freedom) / state.scale**2
+    weighted = jacobian.T @ sparse.diags_array(w)
+    precision = 1.0 / state.prior.sd**2
+    curvature = sparse.csc_array(weighted @ jacobian + sparse.diags_array(precision))
+    pull = precision * (state.theta - state.prior.mean)
+    return curvature, np.asarray(weighted @ residual - pull)
+
+
+def _step(design: Design, state: _State, freedom: float) -> Floats:
+    """Return the next effects: a damped step that lowers the objective, else the same ones."""
+    curvature, gradient = _curvature(design, state, freedom)
+    before = _objective(design, state, state.theta, freedom)
+    diagonal = curvature.diagonal()
+    for _ in range(8):
+        damped = sparse.csc_array(curvature + sparse.diags_array(state.damping * diagonal))
+        trial = state.theta + splu(damped).solve(gradient)
+        if _objective(design, state, trial, freedom) < before:
+            state.damping = max(state.damping / 5, 1e-6)
+            return trial
+        state.damping *= 8
+    return state.theta
+
+
+def _residual_scale(design: Design, state: _State, freedom: float) -> float:
+    residual = design.log_rate - predict_log_rate(design, state.theta)
+    w = design.weight * _robust(residual, state.scale, freedom)
+    return max(float(np.sqrt(np.sum(w * residual**2) / np.sum(design.weight))), SMALLEST_SCALE)
+
+
+def _variances(curvature: sparse.csc_array) -> Floats:
+    return np.asarray(np.diag(np.linalg.inv(curvature.toarray())))
+
+
+def _widened(design: Design, state: _State, used: Rows, freedom: float) -> Prior:
+    """Return the prior with each group's width set to what its effects show (EM step)."""
+    curvature, _ = _curvature(design, state, freedom)
+    variance = _variances(curvature)
+    sd = state.prior.sd.copy()
+    for group in state.prior.groups:
+        seen = np.intersect1d(group, used)
+        if seen.size < 4:
+            continue
+        spread = (state.theta[seen] - state.prior.mean[seen]) ** 2 + variance[seen]
+        sd[group] = np.clip(np.sqrt(spread.mean()), SMALLEST_WIDTH, LARGEST_WIDTH)
+    return Prior(state.prior.mean, sd, state.prior.groups)
+
+
+def used_effects(design: Design) -> Rows:
+    """Return the effects that some observation's terms carry."""
+    cells = np.unique(design.parts.indices)
+    return np.unique(design.cells[cells].indices)
 
 
 def fit(
     design: Design,
-    prior: Floats,
-    start: Floats | None = None,
+    prior: Prior,
+    start: Estimate | None = None,
     settings: Settings | None = None,
     errors: bool = False,
 ) -> Estimate:
     """Return the effects that best explain the observations.
 
-    `prior` (n_effects,) holds the prior standard deviations. With `errors`, standard errors come
-    from the inverse curvature at the solution; otherwise they are NaN.
+    From a `start`, its effects, scale and group widths are taken over, and only the effects
+    move. With `errors`, standard errors come from the inverse curvature; otherwise they are NaN.
     """
     s = settings or Settings()
-    theta = np.zeros(len(design.names)) if start is None else start.copy()
-    precision = 1.0 / prior**2
-    log_rate, jacobian = _linearise(design, theta)
-    value = _objective(design.log_rate - log_rate, design.weight, theta, prior, s)
+    state = _State(prior.mean.copy(), prior, s.scale)
+    rounds: tuple[int, ...] = s.width_rounds if prior.groups else ()
+    if start is not None:
+        state = _State(start.theta.copy(), start.prior, start.scale)
+        rounds = ()
+    used = used_effects(design)
     converged, n_iterations = False, 0
-    ridge = sparse.diags_array(precision)
-    curvature = sparse.csc_array(ridge)
     while not converged and n_iterations < s.n_iterations:
+        theta = _step(design, state, s.freedom)
+        moved = float(np.max(np.abs(theta - state.theta), initial=0.0))
+        state.theta = theta
+        if start is None:
+            state.scale = _residual_scale(design, state, s.freedom)
+            if n_iterations in rounds:
+                state.prior = _widened(design, state, used, s.freedom)
         n_iterations += 1
-        residual = design.log_rate - log_rate
-        robust = (s.freedom + 1) / (s.freedom + (residual / s.scale) ** 2)
-        w = design.weight * robust / s.scale**2
-        weighted = jacobian.T @ sparse.diags_array(w)
-        curvature = sparse.csc_array(weighted @ jacobian + ridge)
-        step = splu(curvature).solve(weighted @ residual - precision * theta)
-        before = value
-        theta, value = _downhill(design, theta, step, value, prior, s)
-        log_rate, jacobian = _linearise(design, theta)
-        converged = before - value < s.tolerance * max(1.0, abs(value))
-    stderr = np.full(theta.size, np.nan)
+        converged = moved < s.tolerance and n_iterations > max(rounds, default=0)
+    stderr = np.full(state.theta.size, np.nan)
     if errors:
-        stderr = np.sqrt(np.diag(np.linalg.inv(curvature.toarray())))
-    return Estimate(design.names, theta, stderr, design.log_rate.size, n_iterations, converged)
-
-
-def prior_of(names: Sequence[str], table: Sequence[tuple[str, float]]) -> Floats:
-    """Return each effect's prior standard deviation: the first table entry its name contains."""
-    return np.array([next(sd for mark, sd in table if mark in name) for name in names])
+        stderr = np.sqrt(_variances(_curvature(design, state, s.freedom)[0]))
+    return Estimate(
+        design.names,
+        state.theta,
+        stderr,
+        state.prior,
+        state.scale,
+        design.log_rate.size,
+        n_iterations,
+        converged,
+    )

@@ -116,6 +116,8 @@ def run_of(m: Measurement) -> Run:
         stack=m.backend_raw,
         year=_year(m.date),
         n_threads=int(m.n_threads) if m.n_threads else None,
+        flash_attention=None if m.flash_attn is None else m.flash_attn > 0,
+        is_client_timed=bool(m.flags & {"client-timing", "approx-tokens"}),
     )
 
 

@@ -11,13 +11,13 @@ import numpy as np
 import numpy.typing as npt
 
 from tokcast.fits.design import design
-from tokcast.fits.estimate import Design, Estimate, fit, predict_log_rate, prior_of
+from tokcast.fits.estimate import Design, Estimate, fit, predict_log_rate
 from tokcast.fits.observations import Observation
-from tokcast.fits.priors import PRIORS
+from tokcast.fits.priors import BELIEFS, prior_of
 from tokcast.fits.scores import Score, host_quantiles, score
 from tokcast.fits.splits import folds
 from tokcast.predictor.coefficients import SCHEMA
-from tokcast.predictor.effects import family
+from tokcast.predictor.traits import traits_of
 from tokcast.predictor.prediction import Evidence
 
 Floats = npt.NDArray[np.float64]
@@ -50,25 +50,24 @@ class PhaseFit:
 
 
 def _host_evidence(train: Sequence[Observation], o: Observation) -> Evidence:
-    families = {(family(t.host), t.run.backend) for t in train}
-    known = (family(o.host), o.run.backend) in families
+    families = {(traits_of(t.host).family, t.run.backend) for t in train}
+    known = (traits_of(o.host).family, o.run.backend) in families
     return "same chip family" if known else "spec sheet only"
 
 
 def _leave_out(
     observations: Sequence[Observation],
     d: Design,
-    start: Floats,
+    start: Estimate,
     groups: Sequence[str],
     progress: Callable[[str], None],
     what: str,
 ) -> Floats:
     """Return log(measured / predicted) of every row, its group left out of the fit."""
-    prior = prior_of(d.names, PRIORS)
     residual = np.full(len(observations), np.nan)
     for k, (train, test) in enumerate(folds(groups, N_FOLDS)):
         progress(f"{what} {k + 1}/{N_FOLDS}")
-        theta = fit(d.take(train), prior, start).theta
+        theta = fit(d.take(train), start.prior, start).theta
         residual[test] = d.log_rate[test] - predict_log_rate(d.take(test), theta)
     return residual
 
@@ -78,11 +77,11 @@ def fit_phase(observations: Sequence[Observation], progress: Callable[[str], Non
     d = design(observations)
     phase = observations[0].phase
     progress(f"{phase}: all rows")
-    estimate = fit(d, prior_of(d.names, PRIORS), errors=True)
+    estimate = fit(d, prior_of(d.names, BELIEFS[phase]), errors=True)
     chips = [o.host.name for o in observations]
     models = [o.model_id for o in observations]
-    by_chip = _leave_out(observations, d, estimate.theta, chips, progress, f"{phase}: chips")
-    by_model = _leave_out(observations, d, estimate.theta, models, progress, f"{phase}: models")
+    by_chip = _leave_out(observations, d, estimate, chips, progress, f"{phase}: chips")
+    by_model = _leave_out(observations, d, estimate, models, progress, f"{phase}: models")
     others = {
         name: [o for o in observations if o.host.name != name] for name in dict.fromkeys(chips)
     }
@@ -123,7 +122,7 @@ def _effects(fits: Mapping[str, PhaseFit]) -> dict[str, float]:
         name: round(float(value), 5)
         for fitted in fits.values()
         for name, value in zip(fitted.estimate.names, fitted.estimate.theta, strict=True)
-        if abs(value) > SMALL or "|chip=" in name or "|family=" in name
+        if abs(value) > SMALL or "|chip" in name or "|family=" in name
     }
 
 

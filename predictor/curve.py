@@ -5,26 +5,25 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tokcast.predictor.coefficients import Coefficients
-from tokcast.predictor.host import Host
-from tokcast.predictor.ledger import DecodeLedger, compile_decode
+from tokcast.predictor.ledger import DecodeLedger, Work, compile_decode
 from tokcast.predictor.roofline import Question, interval_of, scale, shape_of
 from tokcast.predictor.spec import ModelSpec
-from tokcast.predictor.terms import term_of, terms
+from tokcast.predictor.terms import term_pair, terms
 
 
 @dataclass(frozen=True, slots=True)
 class DecodeCurve:
     """Tokens/s of decode at any depth; made by `decode_curve`.
 
-    `scales` holds the fitted multiple for each (component, type) of the attention.
+    `seconds_per` holds, for each (component, type) of the attention, the fitted seconds a byte
+    and an operation take.
     """
 
     ledger: DecodeLedger
-    host: Host
-    backend: str
+    bytes_per_s: float
     fixed_seconds: float
     fixed_bytes: float
-    scales: Mapping[tuple[str, str], float]
+    seconds_per: Mapping[tuple[str, str], tuple[float, float]]
     low: float
     high: float
 
@@ -33,10 +32,10 @@ class DecodeCurve:
         seconds = self.fixed_seconds
         n_bytes = self.fixed_bytes
         for work in self.ledger.at_depth(n_depth):
+            per_byte, per_flop = self.seconds_per[work.component, work.type]
             n_bytes += work.bytes
-            term = term_of(work, self.host, self.backend, "decode")
-            seconds += term.seconds * self.scales[work.component, work.type]
-        ceiling = self.host.bytes_per_s / n_bytes
+            seconds += work.bytes * per_byte + work.flops * per_flop
+        ceiling = self.bytes_per_s / n_bytes
         rate = min(1 / seconds, ceiling)
         return rate, rate * self.low, min(rate * self.high, ceiling)
 
@@ -48,20 +47,29 @@ def decode_curve(spec: ModelSpec, q: Question, coefficients: Coefficients) -> De
     compiled = compile_decode(spec, load.type_k, load.type_v, load.flash_attention)
     shape = shape_of(spec, load)
     moving = compiled.at_depth(0)
-    scales = {}
+    seconds_per = {}
     for work in moving:
-        term = term_of(work, q.host, q.run.backend, "decode")
-        scales[work.component, work.type] = scale(coefficients.effects, term, q, shape)
-    everything = terms(compiled.fixed + moving, q.host, q.run.backend, "decode")
-    fixed = [t for t in everything if (t.component, t.type) not in scales]
+        one = Work(work.component, work.type, 1.0, 1.0, 0.0)
+        by_byte, by_flop = (
+            sum(t.seconds * scale(coefficients.effects, t, q, shape) for t in found)
+            for found in (
+                term_pair(replace(one, flops=0.0), q.host, "decode"),
+                term_pair(replace(one, bytes=0.0), q.host, "decode"),
+            )
+        )
+        seconds_per[work.component, work.type] = (by_byte, by_flop)
+    fixed = [
+        t
+        for t in terms(compiled.fixed + moving, q.host, "decode")
+        if (t.component, t.type) not in seconds_per
+    ]
     low, high = interval_of(spec, q, coefficients)
     return DecodeCurve(
         ledger=compiled,
-        host=q.host,
-        backend=q.run.backend,
+        bytes_per_s=q.host.bytes_per_s,
         fixed_seconds=sum(t.seconds * scale(coefficients.effects, t, q, shape) for t in fixed),
-        fixed_bytes=sum(t.bytes for t in fixed),
-        scales=scales,
+        fixed_bytes=sum(w.bytes for w in compiled.fixed),
+        seconds_per=seconds_per,
         low=math.exp(low),
         high=math.exp(high),
     )

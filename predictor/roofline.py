@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tokcast.predictor.coefficients import Coefficients
-from tokcast.predictor.effects import Shape, effects_of, family
+from tokcast.predictor.effects import Shape, chip_effect, effects_of, family_effect
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Work, Workload, ledger
 from tokcast.predictor.prediction import Bound, ComponentTime, Evidence, Prediction
@@ -35,7 +35,16 @@ def tokens_of(workload: Workload) -> int:
 def shape_of(spec: ModelSpec, workload: Workload) -> Shape:
     """Return the covariates of a model under a workload."""
     batch = 1 if workload.phase == "decode" else min(workload.n_prompt, workload.n_ubatch)
-    return Shape(spec.embedding_length, batch)
+    routed = next((layer for layer in spec.layers if layer.n_expert), None)
+    share = routed.n_expert_used / routed.n_expert if routed else 0.0
+    return Shape(
+        model=f"{spec.architecture}-{len(spec.layers)}x{spec.embedding_length}",
+        architecture=spec.architecture,
+        embedding_length=spec.embedding_length,
+        n_tokens=batch,
+        expert_rows=batch * share,
+        is_latent=any(layer.attention == "mla" for layer in spec.layers),
+    )
 
 
 def scale(effects: Mapping[str, float], term: Term, q: Question, shape: Shape) -> float:
@@ -47,9 +56,9 @@ def scale(effects: Mapping[str, float], term: Term, q: Question, shape: Shape) -
 def evidence_of(coefficients: Coefficients, q: Question) -> Evidence:
     """Return how close the measurements behind a prediction are to this host."""
     phase, backend = q.workload.phase, q.run.backend
-    if f"{phase}|chip={q.host.name}|{backend}" in coefficients.effects:
+    if chip_effect(phase, q.host, backend) in coefficients.effects:
         return "same host"
-    if f"{phase}/weights|family={family(q.host)}|{backend}" in coefficients.effects:
+    if family_effect(phase, q.host, backend) in coefficients.effects:
         return "same chip family"
     return "spec sheet only"
 
@@ -73,11 +82,49 @@ def ceiling_tok_per_s(works: Sequence[Work], host: Host, n_tokens: int) -> float
     return n_tokens / seconds if seconds else math.inf
 
 
-def _largest_bound(times: Sequence[ComponentTime]) -> Bound:
-    sums: dict[Bound, float] = {"memory": 0.0, "compute": 0.0, "overhead": 0.0}
-    for t in times:
-        sums[t.bound] += t.seconds
-    return max(sums, key=lambda b: sums[b])
+_SIDE: dict[str, Bound] = {
+    "memory": "memory",
+    "cache": "memory",
+    "state": "memory",
+    "compute": "compute",
+    "tile": "compute",
+    "attention": "compute",
+    "launch": "overhead",
+}
+
+
+def component_times(
+    works: Sequence[Work], found: Sequence[Term], scales: Sequence[float]
+) -> tuple[ComponentTime, ...]:
+    """Return the fitted time of each component, its terms added, and the side that sets it."""
+    sides: dict[tuple[str, str], dict[Bound, float]] = {}
+    for term, factor in zip(found, scales, strict=True):
+        sums = sides.setdefault((term.component, term.type), {})
+        side = _SIDE[term.kind]
+        sums[side] = sums.get(side, 0.0) + term.seconds * factor
+    moved: dict[tuple[str, str], tuple[float, float]] = {}
+    for w in works:
+        n_bytes, flops = moved.get((w.component, w.type), (0.0, 0.0))
+        moved[w.component, w.type] = (n_bytes + w.bytes, flops + w.flops)
+    return tuple(
+        ComponentTime(
+            component=key[0],
+            type=key[1],
+            bytes=moved.get(key, (0.0, 0.0))[0],
+            flops=moved.get(key, (0.0, 0.0))[1],
+            seconds=sum(sums.values()),
+            bound=max(sums, key=lambda side: sums[side]),
+        )
+        for key, sums in sides.items()
+    )
+
+
+def _largest_bound(found: Sequence[Term], scales: Sequence[float]) -> Bound:
+    sums: dict[Bound, float] = {}
+    for term, factor in zip(found, scales, strict=True):
+        side = _SIDE[term.kind]
+        sums[side] = sums.get(side, 0.0) + term.seconds * factor
+    return max(sums, key=lambda side: sums[side])
 
 
 def _warnings(coefficients: Coefficients, q: Question) -> tuple[str, ...]:
@@ -107,18 +154,9 @@ def predict(spec: ModelSpec, q: Question, coefficients: Coefficients) -> Predict
     """Return tokens/s with an interval, its components and its evidence."""
     works = ledger(spec, q.workload)
     shape = shape_of(spec, q.workload)
-    times = tuple(
-        ComponentTime(
-            t.component,
-            t.type,
-            t.bytes,
-            t.flops,
-            t.seconds * scale(coefficients.effects, t, q, shape),
-            t.bound,
-        )
-        for t in terms(works, q.host, q.run.backend, q.workload.phase)
-    )
-    seconds = sum(t.seconds for t in times)
+    found = terms(works, q.host, q.workload.phase)
+    scales = [scale(coefficients.effects, t, q, shape) for t in found]
+    seconds = sum(t.seconds * factor for t, factor in zip(found, scales, strict=True))
     n_tokens = tokens_of(q.workload)
     low, high = interval_of(spec, q, coefficients)
     ceiling = ceiling_tok_per_s(works, q.host, n_tokens)
@@ -132,8 +170,8 @@ def predict(spec: ModelSpec, q: Question, coefficients: Coefficients) -> Predict
         high=min(rate * math.exp(high), ceiling),
         level=q.level,
         seconds=n_tokens / rate,
-        bound=_largest_bound(times),
-        components=times,
+        bound=_largest_bound(found, scales),
+        components=component_times(works, found, scales),
         ceiling_tok_per_s=ceiling,
         evidence=evidence_of(coefficients, q),
         n_observations=coefficients.n_observations.get(f"{q.workload.phase}/{q.run.backend}", 0),
