@@ -112,7 +112,10 @@ def _by_name(cpu: Cpu, platform: Platform, unified: Host | None) -> tuple[Host, 
 
 def _tidy(name: str) -> str:
     """Return a processor's name without marks, clock and filler: `AMD Ryzen 5 2600`."""
-    plain = re.sub(r"\((?:R|TM)\)|\bCPU\b|@.*|\b\w+-Core\b|\bProcessor\b|\bw/.*", " ", name)
+    filler = (
+        r"\((?:R|TM)\)|\bCPU\b|@.*|\b\w+-Core\b|\bProcessor\b|\bw/.*|\b\d+th Gen\b|with Radeon.*"
+    )
+    plain = re.sub(filler, " ", name)
     return " ".join(plain.split()) or "processor"
 
 
