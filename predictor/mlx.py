@@ -21,13 +21,19 @@ from tokcast.predictor.mlx_config import (
 )
 from tokcast.predictor.mlx_files import CONFIG, INDEX, read_object, weight_files
 from tokcast.predictor.mlx_metadata import metadata
+from tokcast.predictor.mlx_names import is_buffer, is_tower
 from tokcast.predictor.mlx_packing import join, read_quantization
 from tokcast.predictor.mlx_tensors import Shapes, gguf_tensors
-from tokcast.predictor.safetensors import MAX_HEADER_BYTES, Listing, read_safetensors_header
+from tokcast.predictor.safetensors import (
+    MAX_HEADER_BYTES,
+    Listing,
+    read_safetensors_header,
+    tensor_bytes,
+)
 from tokcast.predictor.text import printable
 
 # mlx-lm runs these with the up-projection of latent attention fused and caches whole heads.
-_KEPT_FUSED = frozenset({"deepseek_v2", "minicpm3", "plm", "youtu_llm"})
+_KEPT_FUSED = ("deepseek_v2", "minicpm3", "plm", "youtu_llm")
 MAX_CONFIG_BYTES = 16_000_000
 
 
@@ -80,23 +86,24 @@ def read_mlx(config: Config, tensors: Listing, source: str, n_parts: int = 1) ->
     and biases. Raises InputError for weights packed in an unknown way, or none.
     """
     if not tensors:
-        raise InputError(f"{source}: no tensors; expected the weights of a language model")
+        raise InputError(f"{source}: no tensors, expected the weights of a language model")
     part = language_part(config)
+    own, ignored = _of_language_model(tensors, is_tied=part.get("tie_word_embeddings") is True)
+    if not own:
+        raise InputError(f"{source}: no weights of a language model among {len(tensors)} tensors")
     arch, complaint = architecture(config)
     hidden = number(part, tables.WIDTHS)
     quantization = read_quantization(config, hidden)
-    stored = join(tensors, quantization, source)
-    shapes = Shapes(arch, _n_layers(part, tensors), hidden or 0, *_latent_parts(config, part))
-    named, warnings = gguf_tensors(stored, shapes)
-    if not named:
-        raise InputError(f"{source}: a vision or audio tower only; expected a language model")
+    stored = join(own, quantization, source)
+    shapes = Shapes(arch, _n_layers(part, own), hidden or 0, *_latent_parts(config, part))
+    named, unknown = gguf_tensors(stored, shapes)
     arch = _by_content(arch, named)
     values: dict[str, Value] = {
         "general.architecture": arch,
-        "general.name": printable(PurePosixPath(source).name or source),
+        "general.name": printable(PurePosixPath(source.replace("\\", "/")).name or source),
     }
     values |= metadata(part, arch, shapes.n_layers, named)
-    complaints = (complaint, *warnings, *quantization.warnings, _stored_as_float8(named))
+    complaints = (complaint, ignored, unknown, quantization.warning, _stored_as_float8(named))
     return Header(
         format="mlx",
         metadata=values,
@@ -105,6 +112,19 @@ def read_mlx(config: Config, tensors: Listing, source: str, n_parts: int = 1) ->
         n_parts=n_parts,
         warnings=tuple(c for c in complaints if c),
     )
+
+
+def _of_language_model(tensors: Listing, is_tied: bool) -> tuple[Listing, str]:
+    """Return the tensors that a text runtime keeps, and a warning or ''."""
+    own = {name: part for name, part in tensors.items() if not is_tower(name)}
+    n_bytes = sum(tensor_bytes(*part) for name, part in tensors.items() if name not in own)
+    kept = {
+        name: part
+        for name, part in own.items()
+        # Some checkpoints hold the head again although the embedding serves as it.
+        if not is_buffer(name) and not (is_tied and "lm_head" in name.split("."))
+    }
+    return kept, f"vision or audio tower ignored, {n_bytes / 1e6:.0f} MB" if n_bytes else ""
 
 
 def _n_layers(config: Config, tensors: Iterable[str]) -> int:
@@ -123,7 +143,7 @@ def _n_layers(config: Config, tensors: Iterable[str]) -> int:
 
 def _latent_parts(config: Config, part: Config) -> tuple[int, int]:
     """Return MLA's key and value lengths if the runtime splits the fused matrix, else zeros."""
-    if {config.get("model_type"), part.get("model_type")} & _KEPT_FUSED:
+    if any(c.get("model_type") in _KEPT_FUSED for c in (config, part)):
         return 0, 0
     nope, value = number(part, ("qk_nope_head_dim",)), number(part, ("v_head_dim",))
     return (nope, value) if nope and value else (0, 0)

@@ -166,8 +166,7 @@ def _rotated(config: Config, length: int) -> int:
     told = number(config, ("rotary_dim", "qk_rope_head_dim"))
     if told:
         return told
-    sections = (config, config.get("rope_parameters"))
-    for section in sections:
+    for section in (config, config.get("rope_parameters")):
         share = section.get("partial_rotary_factor") if isinstance(section, Mapping) else None
         if isinstance(share, float | int) and 0 < share <= 1:
             return int(length * share)
@@ -217,15 +216,14 @@ def _feed_forward(config: Config, blocks: Sequence[Block]) -> Found:
     elif any(routed) and not any(dense):
         found["feed_forward_length"] = number(config, tables.FEED_FORWARD) or 0
     if not any(routed):
-        found |= dict.fromkeys(_OF_EXPERTS)
-    else:
-        first = routed.index(True)
-        shared = max(_columns(block, "ffn_down_shexp.weight") for block in blocks)
-        found["expert_count"] = stacks[first][2]
-        found["expert_feed_forward_length"] = stacks[first][0]
-        found["expert_shared_feed_forward_length"] = shared or None
-        if first and all(routed[first:]) and all(dense[:first]):
-            found["leading_dense_block_count"] = first
+        return found | dict.fromkeys(_OF_EXPERTS)
+    first = routed.index(True)
+    shared = max(_columns(block, "ffn_down_shexp.weight") for block in blocks)
+    found["expert_count"] = stacks[first][2]
+    found["expert_feed_forward_length"] = stacks[first][0]
+    found["expert_shared_feed_forward_length"] = shared or None
+    if first and all(routed[first:]) and all(dense[:first]):
+        found["leading_dense_block_count"] = first
     return found
 
 

@@ -25,8 +25,16 @@ _PARTS = re.compile(
     r"(?P<mtp>mtp\.)?(?:(?:layers|h|blocks)\.(?P<layer>\d{1,5})\.)?(?P<local>.+)", re.ASCII
 )
 _MEMBER = re.compile(r"(?<=\.)\d{1,5}(?=\.)", re.ASCII)
-# Constants that some checkpoints carry and every runtime computes anew.
-_BUFFERS = ("rotary_emb.inv_freq", "attn.masked_bias", "position_ids")
+# Constants that every runtime computes anew, and four numbers a block that GGUF has as metadata.
+_BUFFERS = (
+    "rotary_emb.inv_freq",
+    "attn.masked_bias",
+    "position_ids",
+    "act_fn.alpha_n",
+    "act_fn.alpha_p",
+    "act_fn.beta",
+    "act_fn.eps",
+)
 _FFN = re.compile(
     r"(?:(?:mlp|feed_forward|block_sparse_moe|mixer|ffn|moe)\.)?"
     r"(?:(?P<experts>(?:experts|switch_mlp)(?:\.(?:#|switch_glu|mlp))?)\."
@@ -89,6 +97,8 @@ def _in_block(local: str, architecture: str) -> str | None:
     if last not in {"weight", "bias"}:
         return None
     stem = _module(module)
+    if architecture == "rwkv7":
+        stem = tables.RWKV.get(module, stem)
     if module == "post_attention_layernorm" and architecture in tables.NORM_AFTER_ATTENTION:
         stem = "post_attention_norm"
     return f"{stem}.{last}" if stem else None

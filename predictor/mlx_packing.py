@@ -71,13 +71,13 @@ class Quantization:
         return self.bits, self.group_size
 
     @property
-    def warnings(self) -> tuple[str, ...]:
-        """Return what a user should know about the config."""
+    def warning(self) -> str:
+        """Return what a user should know about the config, or ''."""
         if not self.disagreeing:
-            return ()
+            return ""
         return (
             "config.json gives other bits or group sizes than the shapes of "
-            f"{listing(self.disagreeing, 2)}; the shapes are believed",
+            f"{listing(self.disagreeing, 2)}; the shapes are believed"
         )
 
 
@@ -89,12 +89,24 @@ def read_quantization(config: Mapping[str, object], hidden_size: int | None) -> 
     if not isinstance(section, Mapping):
         return Quantization(hidden_size=hidden_size)
     bits, group = _pair(section)
+    bits = bits or _compressed_tensors_bits(section)
     overrides = {}
     for module, value in section.items():
         own_bits, own_group = _pair(value) if isinstance(value, Mapping) else (None, None)
         if own_bits or own_group:
             overrides[module] = (own_bits or bits or 4, own_group or group or 64)
     return Quantization(bits, group, overrides, hidden_size)
+
+
+def _compressed_tensors_bits(section: Mapping[str, object]) -> int | None:
+    """Return the bits of the first group of a compressed-tensors config."""
+    groups = section.get("config_groups")
+    for group in groups.values() if isinstance(groups, Mapping) else ():
+        weights = group.get("weights") if isinstance(group, Mapping) else None
+        bits = weights.get("num_bits") if isinstance(weights, Mapping) else None
+        if type(bits) is int and 0 < bits <= 32:
+            return bits
+    return None
 
 
 def _pair(section: Mapping[str, object]) -> tuple[int | None, int | None]:
@@ -226,8 +238,8 @@ def _as_words(
     Scales are (groups, rows) in the former, (rows, groups) in the latter.
     """
     rows, groups = scale_shape if packed == "weight_packed" else scale_shape[::-1]
-    bits = quantization.bits or 4
-    if not rows or not groups or prod(shape) * 32 % (bits * rows):
+    bits = quantization.bits or 0
+    if not bits * rows * groups or prod(shape) * 32 % (bits * rows):
         return None
     columns = prod(shape) * 32 // (bits * rows)
     if columns % groups:

@@ -117,6 +117,17 @@ RECURRENT = table("""
     ssm_c_norm   c_layernorm
     ssm_out      out_proj
 """)
+# RWKV 7 has attention's names for something else.
+RWKV = table("""
+    time_mix_receptance  attn.r_proj
+    time_mix_key         attn.k_proj
+    time_mix_value       attn.v_proj
+    time_mix_output      attn.o_proj
+    time_mix_ln          attn.g_norm
+    channel_mix_key      ffn.key
+    channel_mix_value    ffn.value
+    attn_norm_2          ffn_norm
+""")
 CONTAINERS = {
     "self_attn": (ATTENTION,),
     "attn": (ATTENTION,),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from tokcast.predictor.header import Tensor
-from tokcast.predictor.mlx_names import Place, is_buffer, is_tower, place
+from tokcast.predictor.mlx_names import Place, place
 from tokcast.predictor.mlx_packing import Stored
 
 
@@ -27,27 +27,18 @@ class Shapes:
     value_length: int = 0
 
 
-def gguf_tensors(
-    stored: Iterable[Stored], shapes: Shapes
-) -> tuple[tuple[Tensor, ...], tuple[str, ...]]:
-    """Return the tensors under GGUF names in GGUF order, and what a user should know."""
+def gguf_tensors(stored: Iterable[Stored], shapes: Shapes) -> tuple[tuple[Tensor, ...], str]:
+    """Return the tensors under GGUF names in GGUF order, and a warning or ''."""
     named: list[tuple[Place, Tensor]] = []
-    tower_bytes = n_unknown = 0
+    n_unknown = 0
     for part in stored:
-        if is_tower(part.name):
-            tower_bytes += part.n_bytes
-        elif not is_buffer(part.name):
-            found = place(part.name, shapes.architecture, shapes.n_layers)
-            n_unknown += found is None
-            found = found or Place(part.name)
-            named.append((found, Tensor(found.name, _gguf_order(part), part.type, part.n_bytes)))
+        found = place(part.name, shapes.architecture, shapes.n_layers)
+        n_unknown += found is None
+        found = found or Place(part.name)
+        named.append((found, Tensor(found.name, _gguf_order(part), part.type, part.n_bytes)))
     tensors = [t for whole in _stacked(named) for t in _split(_turned(whole, shapes), shapes)]
-    warnings = []
-    if tower_bytes:
-        warnings.append(f"vision or audio tower ignored, {tower_bytes / 1e6:.0f} MB")
-    if n_unknown:
-        warnings.append(f"{n_unknown} tensors have names that are not known and keep them")
-    return tuple(_renamed_shared(tensors)), tuple(warnings)
+    unknown = f"{n_unknown} tensors have names that are not known and keep them"
+    return tuple(_renamed_shared(tensors)), unknown if n_unknown else ""
 
 
 def _gguf_order(part: Stored) -> tuple[int, ...]:

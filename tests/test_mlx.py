@@ -6,8 +6,9 @@ import mlx_models
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mlx_models import AFFINE, LLAMA, tensors_of
+from mlx_models import AFFINE, LLAMA, one, tensors_of
 
+from tokcast.predictor import catalogue
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.mlx import read_mlx, read_mlx_folder
 from tokcast.predictor.mlx_tables import names
@@ -36,6 +37,46 @@ def test_parameters_equal_what_llama_bench_prints_for_the_model(name):
     recording, config, tensors = mlx_models.recorded(name)
     header = read_mlx(config, tensors, name)
     assert printed(sum(t.n_params for t in header.tensors)) == recording["params"]
+
+
+def test_with_its_mtp_block_a_checkpoint_counts_as_llama_bench_does():
+    """zai-org/GLM-4.5-Air: one block more, an embedding and a head of its own; 110.47 B."""
+    _, config, tensors = mlx_models.recorded("glm-4.5-air")
+    whole = {
+        name.replace("layers.45.", "layers.46."): part
+        for name, part in tensors.items()
+        if "layers.45." in name
+    }
+    nextn = {
+        "eh_proj": (4096, 8192),
+        "enorm": (4096,),
+        "hnorm": (4096,),
+        "shared_head.norm": (4096,),
+        "shared_head.head": (151552, 4096),
+        "embed_tokens": (151552, 4096),
+    }
+    whole |= {f"model.layers.46.{n}.weight": ("BF16", shape) for n, shape in nextn.items()}
+    header = read_mlx(config, {**tensors, **whole}, "x")
+    assert printed(sum(t.n_params for t in header.tensors)) == "110.47 B"
+    assert header.metadata["glm4moe.block_count"] == 47
+    assert header.metadata["glm4moe.nextn_predict_layers"] == 1
+    assert header.warnings == ()
+
+
+PLAIN_4_BIT = [
+    name
+    for name in RECORDINGS
+    if mlx_models.recorded(name)[0]["quantize"] == AFFINE and name in catalogue.names()
+]
+
+
+@pytest.mark.parametrize("name", PLAIN_4_BIT)
+def test_the_catalogues_mlx_conversion_has_the_bytes_of_the_real_one(name):
+    real, listed = recorded_header(name), catalogue.header(name, "mlx-4bit")
+    # The embedding for each layer of Gemma 3n is padded by llama.cpp's converter.
+    assert sum(t.n_bytes for t in listed.tensors) == pytest.approx(
+        sum(t.n_bytes for t in real.tensors), rel=5e-4
+    )
 
 
 @pytest.mark.parametrize("name", RECORDINGS)
@@ -261,8 +302,26 @@ def test_a_vision_tower_is_left_out_with_its_size():
 
 
 def test_nothing_but_a_vision_tower_is_refused():
-    with pytest.raises(InputError, match="x: a vision or audio tower only"):
+    with pytest.raises(InputError, match="x: no weights of a language model among 1 tensors"):
         read_mlx(LLAMA, {"vision_tower.a.weight": ("BF16", (1, 1))}, "x")
+
+
+def test_a_tower_may_be_packed_in_any_way():
+    parts = {
+        "model.layers.0.self_attn.q_proj.weight": ("BF16", (256, 256)),
+        "visual.blocks.0.mlp.weight": ("U8", (77, 13)),
+    }
+    assert one(parts).name == "blk.0.attn_q.weight"
+
+
+@pytest.mark.parametrize(("is_tied", "n_tensors"), [(True, 1), (False, 2)])
+def test_a_head_stored_beside_the_embedding_it_is_tied_to_is_not_loaded(is_tied, n_tensors):
+    parts = {
+        "model.embed_tokens.weight": ("BF16", (1000, 256)),
+        "lm_head.weight": ("BF16", (1000, 256)),
+    }
+    header = read_mlx({**LLAMA, "tie_word_embeddings": is_tied}, parts, "x")
+    assert len(header.tensors) == n_tensors
 
 
 def test_heads_that_a_nested_config_leaves_to_defaults_come_from_the_shapes():
@@ -405,7 +464,7 @@ def names_of_recordings():
     st.dictionaries(
         st.sampled_from(names_of_recordings()) | st.text(max_size=9), PARTS, max_size=9
     ),
-    st.sampled_from(["llama", "deepseek_v3", "qwen3_5", "granitemoehybrid", "", None]),
+    st.sampled_from(["llama", "deepseek_v3", "qwen3_5", "granitemoehybrid", "", None, [], {}]),
 )
 def test_any_config_with_any_tensors_is_read_or_refused_in_a_line(config, tensors, model_type):
     try:

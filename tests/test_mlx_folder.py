@@ -94,7 +94,7 @@ def test_an_index_may_name_files_of_its_folder_only(tmp_path, index, message):
         ({"weights.npz": b""}, "NumPy weights but no safetensors"),
         ({"model.safetensors": b""}, "header ends at byte 0"),
         ({"model.safetensors": b"version https://git-lfs"}, "Git LFS pointer"),
-        ({"model.safetensors": struct.pack("<Q", 2) + b"{}"}, "no tensors, expected|no tensors;"),
+        ({"model.safetensors": struct.pack("<Q", 2) + b"{}"}, "no tensors, expected the weights"),
         ({"config.json": b""}, "expected JSON"),
         ({"config.json": b"[" * 10**5}, "expected JSON .RecursionError"),
         ({"config.json": b"[1]"}, "a JSON list, expected an object"),

@@ -123,67 +123,82 @@ def test_packing_that_is_not_known_is_refused_since_counts_would_be_wrong(parts)
     assert str(failure.value).isprintable()
 
 
-@pytest.mark.parametrize(
-    ("parts", "type_name"),
-    [
-        # AutoAWQ: columns packed; GPTQ: rows packed; compressed-tensors: as PyTorch has it.
-        (
-            {
-                "qweight": ("I32", (256, 64)),
-                "qzeros": ("I32", (2, 64)),
-                "scales": ("F16", (2, 512)),
-            },
-            "MLX4G128",
-        ),
-        (
-            {
-                "qweight": ("I32", (32, 512)),
-                "qzeros": ("I32", (2, 64)),
-                "scales": ("F16", (2, 512)),
-                "g_idx": ("I32", (256,)),
-            },
-            "MLX4G128",
-        ),
-        (
-            {
-                "weight_packed": ("I32", (512, 32)),
-                "weight_scale": ("BF16", (512, 8)),
-                "weight_shape": ("I64", (2,)),
-            },
-            "MLX4G32",
-        ),
-        (
-            {
-                "weight_packed": ("U8", (512, 128)),
-                "weight_scale": ("F8_E4M3", (512, 16)),
-                "weight_global_scale": ("F32", (1,)),
-            },
-            "NVFP4",
-        ),
-        (
-            {
-                "weight": ("U8", (512, 128)),
-                "weight_scale": ("F8_E4M3", (512, 16)),
-                "weight_scale_2": ("F32", ()),
-                "input_scale": ("F32", ()),
-            },
-            "NVFP4",
-        ),
-        ({"weight": ("F8_E4M3", (512, 256)), "weight_scale_inv": ("F32", (4, 2))}, "F8_E4M3"),
-        ({"weight": ("I8", (512, 256)), "weight_scale": ("BF16", (512, 1))}, "I8"),
-        ({"weight": ("F16", (512, 256))}, "F16"),
-        ({"weight": ("F32", (512, 256))}, "F32"),
-    ],
-)
-def test_packings_of_other_tools_have_their_real_shape(parts, type_name):
+GPTQ = {"quantization_config": {"quant_method": "gptq", "bits": 4, "group_size": 128}}
+INT4 = {"quantization_config": {"config_groups": {"group_0": {"weights": {"num_bits": 4}}}}}
+FORMS = {
+    "AutoAWQ packs columns": (
+        "MLX4G128",
+        {"qweight": ("I32", (256, 64)), "qzeros": ("I32", (2, 64)), "scales": ("F16", (2, 512))},
+        GPTQ,
+    ),
+    "GPTQ packs rows": (
+        "MLX4G128",
+        {
+            "qweight": ("I32", (32, 512)),
+            "qzeros": ("I32", (2, 64)),
+            "scales": ("F16", (2, 512)),
+            "g_idx": ("I32", (256,)),
+        },
+        GPTQ,
+    ),
+    "compressed-tensors, whole numbers": (
+        "MLX4G32",
+        {
+            "weight_packed": ("I32", (512, 32)),
+            "weight_scale": ("BF16", (512, 8)),
+            "weight_shape": ("I64", (2,)),
+        },
+        INT4,
+    ),
+    "compressed-tensors, NVFP4": (
+        "NVFP4",
+        {
+            "weight_packed": ("U8", (512, 128)),
+            "weight_scale": ("F8_E4M3", (512, 16)),
+            "weight_global_scale": ("F32", (1,)),
+        },
+        {},
+    ),
+    "ModelOpt, NVFP4": (
+        "NVFP4",
+        {
+            "weight": ("U8", (512, 128)),
+            "weight_scale": ("F8_E4M3", (512, 16)),
+            "weight_scale_2": ("F32", ()),
+            "input_scale": ("F32", ()),
+        },
+        {},
+    ),
+    "DeepSeek's 8-bit floats": (
+        "F8_E4M3",
+        {"weight": ("F8_E4M3", (512, 256)), "weight_scale_inv": ("F32", (4, 2))},
+        {},
+    ),
+    "whole bytes": (
+        "I8",
+        {"weight": ("I8", (512, 256)), "weight_scale": ("BF16", (512, 1))},
+        {},
+    ),
+    "half precision": ("F16", {"weight": ("F16", (512, 256))}, {}),
+    "single precision": ("F32", {"weight": ("F32", (512, 256))}, {}),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_forms_of_other_tools_have_their_real_shape(form):
+    type_name, parts, config = FORMS[form]
     tensors = {f"model.layers.0.mlp.up_proj.{name}": part for name, part in parts.items()}
-    tensor = one(tensors)
-    assert (tensor.name, tensor.shape, tensor.type) == (
-        "blk.0.ffn_up.weight",
-        (256, 512),
-        type_name,
-    )
+    tensor = one(tensors, **config)
+    assert (tensor.name, tensor.shape) == ("blk.0.ffn_up.weight", (256, 512))
+    assert tensor.type == type_name
     assert tensor.n_bytes == sum(tensor_bytes(*part) for part in parts.values())
+
+
+def test_words_whose_bits_nobody_tells_are_refused():
+    parts = FORMS["compressed-tensors, whole numbers"][1]
+    tensors = {f"model.layers.0.mlp.up_proj.{name}": part for name, part in parts.items()}
+    with pytest.raises(InputError, match="up_proj is packed in a way that is not known"):
+        read_mlx(LLAMA, tensors, "org/model")
 
 
 def test_eight_bit_floats_are_pointed_out():
