@@ -55,6 +55,8 @@ def test_every_entry_has_a_count_or_a_tensor_list_of_others() -> None:
         ("deepseek-v4-pro", 1598839674782, 25840145979),
         # three MTP blocks with an output matrix each
         ("step-3.5-flash", 199384301376, 3 * 809390336),
+        # one MTP block of matrices and five norms; the hub leaves out 48 routing biases
+        ("nemotron-3-ultra-550b-a55b", 560524578816, 11215568896 + 5 * 8192 - 48 * 512),
         # two scalars of the activation a block
         ("apertus-8b", 8053338176, 2 * 32),
         ("apertus-70b", 70599864480, 2 * 80),
