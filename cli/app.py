@@ -197,7 +197,12 @@ def _run() -> int:
     skip_adapters(command)
     hide_types(command)
     try:
-        return int(command(prog_name="tokcast", standalone_mode=False) or 0)
+        # Not the command's own `main`, which turns a broken pipe into a failure.
+        with command.make_context("tokcast", sys.argv[1:]) as context:
+            command.invoke(context)
+        return 0
+    except typer.Exit as end:
+        return end.exit_code
     except InputError as error:
         print(f"tokcast: {plain(str(error))}", file=sys.stderr)
     except KeyboardInterrupt:

@@ -11,7 +11,6 @@ from pathlib import Path
 
 from tokcast.cli.render import Report, Table, render
 from tokcast.fits.released import released
-from tokcast.hosts.detect import detect
 from tokcast.hosts.registry import chips
 from tokcast.predictor.catalogue import names
 from tokcast.predictor.errors import InputError
@@ -46,6 +45,8 @@ def _data() -> Iterator[Check]:
 
 
 def _machine() -> Iterator[Check]:
+    from tokcast.hosts.detect import detect
+
     found = detect()
     for host in found.hosts:
         yield Check("chip", "ok", f"{host.name}, {host.bytes_per_s / 1e9:.0f} GB/s")

@@ -29,8 +29,10 @@ def ledger_table(forecast: Forecast, title: str) -> Table:
     """Return bytes, operations and time by component, largest first, and the data sheet's limit."""
     p = forecast.prediction
     listed = sorted(p.components, key=lambda c: -c.seconds)
-    large = [c for c in listed if c.seconds >= SMALL_SHARE * p.seconds]
-    small = listed[len(large) :]
+    n_large = sum(c.seconds >= SMALL_SHARE * p.seconds for c in listed)
+    # One line saves nothing by standing for another.
+    n_large += n_large == len(listed) - 1
+    large, small = listed[:n_large], listed[n_large:]
     rows = [_row(f"{_words(c.component)} {c.type}".strip(), [c], p, c.bound) for c in large]
     if small:
         rows.append(_row(f"{len(small)} smaller ones", small, p, ""))

@@ -63,9 +63,9 @@ def run_list(text: str | None, output: str) -> int:
     words = (text or "").lower().split()
     found = [h for h in chips() if all(w in h.name.lower() for w in words)]
     data = [describe(h) for h in found]
-    verdict = f"{len(found)} chip{'s' * (len(found) != 1)}" + (
-        f" with {text!r} in their name" if text else ""
-    )
+    verdict = f"{len(found)} chip{'s' * (len(found) != 1)}"
+    if text:
+        verdict += f" with {text!r} in the name"
     report = Report((verdict,), (_listing(found),) if found else (), (), {"hosts": data}, data)
     print(render(report, output))
     return 0 if found else 1

@@ -13,7 +13,7 @@ from tokcast.predictor.errors import InputError
 FORMATS = ("table", "json", "jsonl", "csv", "md")
 GIB = 1024.0**3
 # Text is laid out for at most so many columns however wide the terminal is, and no fewer.
-WIDEST, NARROWEST, USUAL = 100, 40, 80
+WIDEST, NARROWEST, USUAL = 100, 60, 80
 GAP = "  "
 # A column of text is never made narrower than this.
 _SHORTEST_CELL = 12
