@@ -19,8 +19,6 @@ _OUTPUTS = ("attn_output.weight", "attn_output_a.weight", "attn_out.weight", "at
 _STACKS = ("ffn_gate_exps.weight", "ffn_up_exps.weight", "ffn_gate_up_exps.weight")
 # Gemma 3n: the first 20 layers own a cache whatever the size (llama.cpp sets it so too).
 GEMMA3N_OWN_CACHE = 20
-# mlx-lm caches the latent row of these although their files hold one kv_b matrix.
-_MLX_LATENT = frozenset({"deepseek2", "deepseek32", "kimi-linear", "glm-dsa"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +46,10 @@ def columns(block: Block, name: str) -> int:
 class Geometry:
     """Reads one model's blocks; `is_guessed` tells whether heads or routing had to be made up."""
 
-    def __init__(self, architecture: str, keys: Keys, n_block: int, is_mlx: bool) -> None:
+    def __init__(self, architecture: str, keys: Keys, n_block: int) -> None:
         self._architecture = architecture
         self._keys = keys
         self._windows = Windows(architecture, keys, n_block)
-        self._latent_without_split = is_mlx and architecture in _MLX_LATENT
         self._first_reusing = _first_reusing(architecture, keys, n_block)
         self._embedding_length = keys.count("embedding_length") or 0
         self.is_guessed = False
@@ -96,7 +93,7 @@ class Geometry:
     def _latent(self, index: int, block: Block) -> Heads | None:
         """Return MLA's cached row as one key head, if the block caches it."""
         row = rows(block, "attn_kv_a_mqa.weight")
-        if not row or not ("attn_k_b.weight" in block or self._latent_without_split):
+        if not row or "attn_k_b.weight" not in block:
             return None
         n_head = self._keys.at("attention.head_count", index) or 0
         per_head = block.get("attn_k_b.weight")

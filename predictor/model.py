@@ -75,7 +75,7 @@ def _parts(header: Header, architecture: str, keys: Keys, tensors: Sorted) -> _P
         if any(name.startswith("nextn.") for name in members)
     }
     own = [index for index in tensors.blocks if index not in mtp]
-    geometry = Geometry(architecture, keys, len(own), header.format == "mlx")
+    geometry = Geometry(architecture, keys, len(own))
     layers = tuple(geometry.layer(index, tensors.blocks[index]) for index in own)
     groups, active = weight_groups(
         tensors,

@@ -79,12 +79,18 @@ def mlx_type(bits: int, group_size: int) -> str:
     return f"MLX{bits}G{group_size}"
 
 
+# Types of safetensors files alone: 8-bit floats, and MXFP8's one scale byte for 32 of them.
+_SAFETENSORS_BITS = {"F8_E4M3": 8.0, "F8_E5M2": 8.0, "MXFP8": 8.25}
+
+
 def bits_per_weight(name: str) -> float:
-    """Return stored bits per element of a ggml or MLX type.
+    """Return stored bits per element of a ggml, MLX or safetensors type.
 
     MLX keeps one 16-bit scale and one 16-bit bias a group: bits + 32 / group_size.
-    Raises KeyError for a name that is neither.
+    Raises KeyError for a name that is none of them.
     """
+    if name in _SAFETENSORS_BITS:
+        return _SAFETENSORS_BITS[name]
     known = TYPES_BY_NAME.get(name)
     if known is not None:
         return known.bits_per_weight

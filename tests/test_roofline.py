@@ -12,11 +12,13 @@ from tokcast.hosts.registry import chip
 from tokcast.predictor.catalogue import header
 from tokcast.predictor.coefficients import Coefficients
 from tokcast.predictor.curve import decode_curve
+from tokcast.predictor.effects import chip_effect, family_effect
 from tokcast.predictor.host import Host
-from tokcast.predictor.ledger import Workload, ledger
+from tokcast.predictor.ledger import Work, Workload, ledger
 from tokcast.predictor.model import model_spec
 from tokcast.predictor.roofline import Question, ceiling_tok_per_s, predict
-from tokcast.predictor.terms import Run, matmul_flops_per_s, terms
+from tokcast.predictor.terms import TILE_ROWS, Run, terms
+from tokcast.predictor.traits import traits_of
 
 LLAMA = model_spec(header("llama-3.1-8b", "Q4_K_M"))
 MOE = model_spec(header("qwen3-30b-a3b", "Q4_K_M"))
@@ -46,14 +48,10 @@ def question(phase: str, **load: object) -> Question:
 def test_without_effects_decode_takes_the_sum_of_its_terms() -> None:
     q = question("decode", n_depth=100)
     works = ledger(LLAMA, q.workload)
-    by_hand = sum(
-        max(w.bytes / 1e12, w.flops / 1e14) for w in works if w.component != "attention_op"
-    )
-    by_hand += sum(
-        max(w.bytes / 1e12, w.flops / 1e13) for w in works if w.component == "attention_op"
-    )
-    by_hand += 1e-6 * sum(w.n_launches for w in works) + 1e-5
-    assert predict(LLAMA, q, NAMEPLATE).seconds == pytest.approx(by_hand)
+    moved = sum(w.bytes for w in works) / 1e12
+    done = sum(w.flops for w in works if w.component not in ("norm", "embedding")) / 1e13
+    launched = 1e-6 * sum(w.n_launches for w in works)
+    assert predict(LLAMA, q, NAMEPLATE).seconds == pytest.approx(moved + done + launched)
 
 
 def test_weights_are_read_once_a_token() -> None:
@@ -66,7 +64,7 @@ def test_weights_are_read_once_a_token() -> None:
 
 @pytest.mark.parametrize("phase", ["prefill", "decode"])
 def test_no_prediction_is_above_the_ceiling_even_with_absurd_effects(phase: str) -> None:
-    effects = {f"{phase}/{kind}": -9.0 for kind in ("weights", "launch", "fixed", "attention")}
+    effects = {f"{phase}|architecture=llama": -9.0}
     fast = replace(NAMEPLATE, effects=effects)
     q = question(phase)
     result = predict(LLAMA, q, fast)
@@ -113,8 +111,8 @@ def test_a_generic_model_never_gets_a_confident_number() -> None:
 
 def test_evidence_is_named_by_what_was_measured() -> None:
     effects = {
-        "decode|chip=Round Numbers|CUDA": 0.0,
-        "decode/weights|family=Test None|Vulkan": 0.0,
+        chip_effect("decode", HOST, "CUDA"): 0.0,
+        family_effect("decode", HOST, "Vulkan"): 0.0,
     }
     known = replace(
         NAMEPLATE,
@@ -141,16 +139,32 @@ def test_depth_beyond_the_data_is_said() -> None:
 
 def test_terms_account_for_every_byte_and_launch() -> None:
     works = ledger(MOE, Workload("prefill", n_prompt=700, n_depth=50))
-    found = terms(works, HOST, "CUDA", "prefill")
-    assert sum(t.bytes for t in found) == pytest.approx(sum(w.bytes for w in works))
+    found = terms(works, HOST, "prefill")
+    moved = sum(t.seconds for t in found if t.kind in ("memory", "cache", "state"))
+    assert moved == pytest.approx(sum(w.bytes for w in works) / HOST.bytes_per_s)
+    done = sum(t.seconds for t in found if t.kind in ("compute", "attention"))
+    flops = sum(w.flops for w in works if w.component not in ("norm", "embedding"))
+    assert done == pytest.approx(flops / 1e13)
     launch = next(t for t in found if t.kind == "launch")
     assert launch.seconds == pytest.approx(1e-6 * sum(w.n_launches for w in works))
 
 
-def test_a_cpu_has_no_matrix_units() -> None:
-    cpu = replace(HOST, kind="cpu")
-    assert matmul_flops_per_s(cpu, "CPU") == 1e13
-    assert matmul_flops_per_s(HOST, "CUDA") == 1e14
+def test_components_add_up_to_the_prediction() -> None:
+    p = predict(MOE, question("prefill"), NAMEPLATE)
+    assert sum(c.seconds for c in p.components) == pytest.approx(p.seconds)
+    assert len({(c.component, c.type) for c in p.components}) == len(p.components)
+
+
+def test_an_unknown_type_is_predicted_as_a_byte_a_weight() -> None:
+    odd = Work("ffn", "TYPE_99", 1e9, 2e9, 1.0)
+    tile = next(t for t in terms([odd], HOST, "prefill") if t.kind == "tile")
+    assert tile.seconds == pytest.approx(2 * TILE_ROWS * 1e9 / 1e13)
+
+
+def test_dual_issue_is_not_counted_as_fp32_rate() -> None:
+    card = replace(HOST, vendor="AMD", architecture="RDNA3")
+    assert traits_of(card).fp32_flops_per_s == HOST.fp32_flops_per_s / 2  # type: ignore[operator]
+    assert traits_of(HOST).fp32_flops_per_s == HOST.fp32_flops_per_s
 
 
 def test_the_interval_is_in_log_space() -> None:

@@ -5,6 +5,7 @@ import math
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal
 
 import pytest
 import small_models as small
@@ -320,16 +321,15 @@ def test_an_indexer_adds_a_cached_row() -> None:
     assert (layer.attention, layer.index_length, layer.n_index_head) == ("mla", 3, 4)
 
 
-def test_mlx_caches_the_latent_row_of_an_unsplit_projection() -> None:
+@pytest.mark.parametrize("form", ["gguf", "mlx"])
+def test_an_unsplit_projection_caches_whole_heads(form: Literal["gguf", "mlx"]) -> None:
     whole = (
         *(t for t in small.latent_attention() if "_b." not in t.name),
         small.tensor("blk.0.attn_kv_b.weight", 6, 14),
     )
     keys = small.KEYS | {"attention.kv_lora_rank": 6}
-    tensors = (*small.outside(), *whole)
-    mlx = model_spec(small.header("deepseek2", keys, *tensors, format="mlx"))
-    assert (mlx.layers[0].attention, mlx.layers[0].key_length) == ("mla", 8)
-    assert model_spec(small.header("deepseek2", keys, *tensors)).layers[0].attention == "full"
+    spec = model_spec(small.header("deepseek2", keys, *small.outside(), *whole, format=form))
+    assert spec.layers[0].attention == "full"
 
 
 # --- sliding windows ---------------------------------------------------------------------
