@@ -169,6 +169,22 @@ def _variances(curvature: sparse.csc_array) -> Floats:
     return np.asarray(np.diag(np.linalg.inv(curvature.toarray())))
 
 
+def _inflation(design: Design, state: _State, freedom: float) -> float:
+    """Return how much wider than the inverse curvature the effects really scatter.
+
+    The sandwich factor of an M-estimator, E[psi^2] E[w] / E[psi']^2, with residuals as they came
+    (Huber, Robust Statistics, 1981, section 3.2).
+    """
+    z2 = ((design.log_rate - predict_log_rate(design, state.theta)) / state.scale) ** 2
+    robust = (freedom + 1) / (freedom + z2)
+    slope = (freedom + 1) * (freedom - z2) / (freedom + z2) ** 2
+    score, weight, steepness = (
+        float(np.average(values, weights=design.weight))
+        for values in (robust**2 * z2, robust, slope)
+    )
+    return score * weight / steepness**2
+
+
 def _widened(design: Design, state: _State, used: Rows, freedom: float) -> Prior:
     """Return the prior with each group's width set to what its effects show (EM step)."""
     curvature, _ = _curvature(design, state, freedom)
@@ -221,7 +237,8 @@ def fit(
         converged = moved < s.tolerance and n_iterations > max(rounds, default=0)
     stderr = np.full(state.theta.size, np.nan)
     if errors:
-        stderr = np.sqrt(_variances(_curvature(design, state, s.freedom)[0]))
+        variance = _variances(_curvature(design, state, s.freedom)[0])
+        stderr = np.sqrt(variance * _inflation(design, state, s.freedom))
     return Estimate(
         design.names,
         state.theta,
