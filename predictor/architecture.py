@@ -109,7 +109,8 @@ class Architecture:
 
     `layers` and `ffn` hold one letter a block. `block_count` includes the `mtp_blocks` at the
     end. `extra_tensors` are tensors outside the blocks that nothing else implies;
-    `block_tensors` are (blocks that have them, name, shape).
+    `block_tensors` are (blocks that have them, name, shape). Keys of `extra_metadata` are below
+    the architecture's prefix, those of `file_metadata` are complete.
     """
 
     arch: str
@@ -139,6 +140,7 @@ class Architecture:
     extra_tensors: tuple[tuple[str, Shape], ...] = ()
     block_tensors: tuple[tuple[frozenset[int], str, Shape], ...] = ()
     extra_metadata: Mapping[str, Value] = field(default_factory=dict)
+    file_metadata: Mapping[str, Value] = field(default_factory=dict)
 
     def attention_of(self, block: int) -> Attention | None:
         """Return the attention of one block, None where it has none."""
@@ -205,10 +207,11 @@ def from_mapping(data: Mapping[str, Any]) -> Architecture:
         for where, tensors in known.get("block_tensors", {}).items()
         for name, shape in tensors.items()
     )
-    known["extra_metadata"] = {
-        key: tuple(value) if isinstance(value, list) else value
-        for key, value in known.get("extra_metadata", {}).items()
-    }
+    for name in ("extra_metadata", "file_metadata"):
+        known[name] = {
+            key: tuple(value) if isinstance(value, list) else value
+            for key, value in known.get(name, {}).items()
+        }
     return Architecture(**known)
 
 

@@ -28,7 +28,7 @@ def metadata(arch: Architecture, file_type: int | None, name: str) -> dict[str, 
         **arch.extra_metadata,
     }
     keys.update({f"{arch.arch}.{key}": value for key, value in parts.items() if value is not None})
-    return keys
+    return {**keys, **arch.file_metadata}
 
 
 def _shape_keys(arch: Architecture) -> dict[str, Value | None]:
@@ -111,6 +111,7 @@ def _expert_keys(arch: Architecture) -> dict[str, Value | None]:
         "expert_count": experts.count,
         "expert_used_count": experts.used,
         "expert_feed_forward_length": experts.feed_forward_length,
+        "moe_latent_size": experts.latent_size or None,
         "expert_shared_count": experts.shared_count or None,
         "expert_shared_feed_forward_length": experts.shared_feed_forward_length or None,
         "leading_dense_block_count": experts.leading_dense_block_count or None,
