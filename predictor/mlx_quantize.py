@@ -1,10 +1,10 @@
 """The type mlx-lm's converter gives each tensor, under GGUF names.
 
 mlx-lm quantizes every matrix whose row is a whole number of groups, the embedding
-included, and keeps norms, biases and convolutions in 16 bits. What it does with the
-matrix that chooses experts depends on the model's class: some name 8 bits for it, some hold it
-as a bare array that is never quantized, the others treat it like any matrix
-(`mlx_lm/models`, MIT, 0.32.2). It drops MTP blocks, and rope tables are not weights there.
+included, and keeps norms, biases and convolutions in 16 bits. A model's class may put
+matrices at 8 bits: the one that chooses experts, in Granite those that write to the residual
+stream. Some hold the former as a bare array that is never quantized (`mlx_lm/models`, MIT,
+0.32.2). It drops MTP blocks, and rope tables are not weights there.
 """
 
 import re
@@ -15,17 +15,24 @@ from tokcast.predictor.quants import mlx_type
 from tokcast.predictor.shapes import shapes
 
 _FILE_TYPE = re.compile(r"mlx-(?:bf16|([234568])bit(?:-g(32|64|128))?)")
-_ROUTER = re.compile(r"ffn_gate_inp(_shexp)?\.weight$")
-_ROUTER_8_BIT = frozenset(
-    {
-        *("qwen3moe", "qwen3next", "qwen35moe", "gpt-oss", "granitemoe", "granitehybrid"),
-        *("lfm2moe", "minimax-m2", "bailingmoe2", "step35", "gemma4", "jamba", "kimi-linear"),
-    }
-)
+_ROUTER = "ffn_gate_inp"
+# Parts of names that a model's class puts at 8 bits in groups of 64.
+_AT_8_BITS = {
+    **dict.fromkeys(
+        (
+            *("qwen3moe", "qwen3next", "qwen35moe", "gpt-oss", "granitehybrid", "lfm2moe"),
+            *("minimax-m2", "minimax-m3", "bailingmoe", "bailingmoe2", "step35", "gemma4"),
+            *("jamba", "kimi-linear"),
+        ),
+        (_ROUTER,),
+    ),
+    "granite": ("attn_output.", "ffn_down.", "output.weight"),
+    "granitemoe": (_ROUTER, "attn_output.", "output.weight"),
+}
 _ROUTER_16_BIT = frozenset(
     {
         *("deepseek", "deepseek2", "deepseek32", "glm-dsa", "glm4moe", "dots1"),
-        *("exaone-moe", "nemotron_h_moe"),
+        *("exaone-moe", "mimo2", "nemotron_h_moe"),
     }
 )
 _NOT_QUANTIZED = ("_norm.weight", "ssm_conv1d", "shortconv.conv", "altup_c", "altup_predict_coef")
@@ -86,9 +93,8 @@ def _type(arch: str, name: str, shape: Shape, file_type: MlxFileType) -> str:
         return "BF16"
     if any(part in name for part in _NOT_QUANTIZED):
         return "BF16"
-    if _ROUTER.search(name):
-        if arch in _ROUTER_16_BIT:
-            return "BF16"
-        if arch in _ROUTER_8_BIT:
-            bits, group = 8, 64
+    if _ROUTER in name and arch in _ROUTER_16_BIT:
+        return "BF16"
+    if any(part in name for part in _AT_8_BITS.get(arch, ())):
+        bits, group = 8, 64
     return mlx_type(bits, group) if shape[0] % group == 0 else "BF16"

@@ -292,6 +292,18 @@ def test_mlx_routers_follow_the_models_class(arch: str, router: str) -> None:
     assert types["blk.0.attn_norm.weight"] == "BF16"
 
 
+def test_mlx_keeps_what_granite_adds_to_the_residual_stream_at_8_bits() -> None:
+    file_type = mlx_quantize.parse("mlx-4bit")
+    assert file_type is not None
+    types = mlx_quantize.assign(dense(arch="granite"), file_type)
+    eight = {name.removeprefix("blk.3.") for name, kind in types.items() if kind == "MLX8G64"}
+    assert {name for name in eight if not name.startswith("blk.")} == {
+        "attn_output.weight",
+        "ffn_down.weight",
+        "output.weight",
+    }
+
+
 def test_mlx_keeps_rows_that_are_not_whole_groups() -> None:
     file_type = mlx_quantize.parse("MLX-4bit")
     assert file_type is not None
