@@ -7,8 +7,24 @@ from typing import Annotated
 
 import typer
 
+from tokcast.cli.render import check_format
+
+
+def _checked(output: str) -> str:
+    """Refuse an unknown format before any work is done for it."""
+    check_format(output)
+    return output
+
+
 Output = Annotated[
-    str, typer.Option("-o", "--output", metavar="FORMAT", help="table, json, jsonl, csv or md.")
+    str,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FORMAT",
+        help="table, json, jsonl, csv or md.",
+        callback=_checked,
+    ),
 ]
 Offline = Annotated[
     bool, typer.Option("--offline", help="Use local files, caches and the catalogue only.")

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tokcast.cli.render import count, size
 from tokcast.predictor.host import Host
-from tokcast.predictor.memory import MemoryUse, largest_context, memory
+from tokcast.predictor.memory import LONGEST, MemoryUse, largest_context, memory
 from tokcast.predictor.spec import ModelSpec
 
 # What an operating system and its programs keep of a memory shared with the accelerator.
@@ -40,7 +40,7 @@ class Fit:
             return f"Needs {need}; this host's memory is not known (--memory)"
         there, most = size(self.available_bytes), self.largest_context
         if self.fits:
-            longest = f"; largest context {count(most)}" if most else ""
+            longest = f"; largest context {count(most)}" if most and most < LONGEST else ""
             return f"Fits: {need}, {there} usable{longest}"
         shorter = f"; a context of {count(most)} would fit" if most else ""
         return f"Does not fit: {need}, {there} usable{shorter}"

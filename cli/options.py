@@ -1,5 +1,6 @@
 """From what was typed to values, with errors that say what to do."""
 
+from tokcast.cli.render import cut
 from tokcast.hosts.quantity import parse_bandwidth, parse_bytes, parse_count, parse_tflops
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
@@ -8,15 +9,28 @@ from tokcast.predictor.terms import BACKENDS
 
 RUNTIMES = ("llama.cpp", "mlx")
 MAX_SWEEP = 64
+MAX_COUNT = 2**31
 _VENDOR_OF = {"CUDA": "NVIDIA", "ROCm": "AMD", "Metal": "Apple"}
 
 
 def counts(text: str, flag: str) -> tuple[int, ...]:
     """Return a comma list of token counts; suffix k is 1024."""
-    values = tuple(parse_count(part) for part in text.split(",") if part.strip())
-    if not values or len(values) > MAX_SWEEP:
-        raise InputError(f"{flag} {text!r}: expected 1 to {MAX_SWEEP} numbers, as in 0,4k,16k")
-    return values
+    parts = text.split(",")
+    if not text.strip() or len(parts) > MAX_SWEEP:
+        raise InputError(f"{flag} {cut(text, 40)!r}: expected 1 to {MAX_SWEEP} numbers: 0,4k,16k")
+    return tuple(_count(part, flag) for part in parts)
+
+
+def _count(text: str, flag: str) -> int:
+    try:
+        value = parse_count(text)
+    except InputError:
+        value = MAX_COUNT
+    if value >= MAX_COUNT:
+        raise InputError(
+            f"{flag} {text!r}: expected whole numbers from 0 up and below 2^31, such as 512 or 64k"
+        )
+    return value
 
 
 def one_count(text: str, flag: str, at_least: int = 1) -> int:

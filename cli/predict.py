@@ -14,7 +14,7 @@ from tokcast.cli.options import (
     runtime_of,
 )
 from tokcast.cli.progress import Progress
-from tokcast.cli.render import check_format, render
+from tokcast.cli.render import render
 from tokcast.fits.released import released
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
@@ -214,7 +214,6 @@ def run(request: Request, output: str) -> int:
     """Print predictions; exit code 1 when no model asked about fits the host."""
     from tokcast.cli.predict_report import comparison, single
 
-    check_format(output)
     if not request.addresses:
         raise InputError("no model given; expected a file, owner/repo[:quant] or name@FILETYPE")
     asked = parse(request)

@@ -1,6 +1,5 @@
 """Turning results into text: the only place that knows display units."""
 
-import csv
 import io
 import json
 import os
@@ -126,6 +125,8 @@ def _markdown(table: Table) -> list[str]:
 
 
 def _csv(records: Sequence[Mapping[str, Any]]) -> str:
+    import csv
+
     names = list(dict.fromkeys(name for record in records for name in record))
     out = io.StringIO()
     writer = csv.writer(out, lineterminator="\n")
@@ -203,4 +204,6 @@ def params(n: float) -> str:
 
 def count(n: int) -> str:
     """Return tokens, in k of 1024 where that is short."""
-    return f"{n / 1024:g}k" if n >= 1024 and n % 256 == 0 else str(n)
+    if n < 1024 or n % 256:
+        return str(n)
+    return f"{n / 1024:.2f}".rstrip("0").rstrip(".") + "k"
