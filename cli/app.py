@@ -140,6 +140,27 @@ def fit(
     raise typer.Exit(command.run(save, effects, output))
 
 
+@app.command()
+def evaluate(
+    on: Annotated[
+        str | None,
+        typer.Option("--on", metavar="FILE", help="Score the released coefficients on its rows."),
+    ] = None,
+    n_folds: Annotated[
+        str, typer.Option("--folds", metavar="N", help="Parts to leave out in turn.")
+    ] = "10",
+    output: arg.Output = "table",
+) -> None:
+    """Score predictions on hosts, models and dates that the fit did not see.
+
+    Example: tokcast evaluate --on measurements.csv -o json
+    """
+    from tokcast.cli import evaluate as command
+    from tokcast.cli.options import one_count
+
+    raise typer.Exit(command.run(on, one_count(n_folds, "--folds", at_least=2), output))
+
+
 @hosts_app.command("list")
 def hosts_list(
     text: arg.NamePart = None,
