@@ -142,16 +142,11 @@ def fit(
 
 @app.command()
 def evaluate(
-    on: Annotated[
-        str | None,
-        typer.Option("--on", metavar="FILE", help="Score the released coefficients on its rows."),
-    ] = None,
-    n_folds: Annotated[
-        str, typer.Option("--folds", metavar="N", help="Parts to leave out in turn.")
-    ] = "10",
+    on: arg.On = None,
+    n_folds: arg.Folds = "10",
     output: arg.Output = "table",
 ) -> None:
-    """Score predictions on hosts, models and dates that the fit did not see.
+    """Score predictions on what the fit did not see.
 
     Example: tokcast evaluate --on measurements.csv -o json
     """
