@@ -31,7 +31,7 @@ _ROLES = (
     ("ffn_gate", "gate"),
     ("ffn_down", "down"),
 )
-_VALUE_LIKE = frozenset({"v", "qkv", "kv_b"})
+VALUE_LIKE = frozenset({"v", "qkv", "kv_b"})
 _ALWAYS_F32 = (
     "ffn_gate_inp",
     "ssm_conv1d",
@@ -91,7 +91,7 @@ def _choose(cell: str, default: str, facts: _Facts) -> str:
 
 
 @cache
-def _role(tail: str) -> str:
+def role_of(tail: str) -> str:
     """Return the part a tensor plays in the rules, from its name without the block."""
     if tail == "output.weight":
         return "output"
@@ -101,7 +101,7 @@ def _role(tail: str) -> str:
 
 
 @cache
-def _treatment(tail: str) -> str:
+def treatment_of(tail: str) -> str:
     """Say whether a tensor of two or more dimensions is quantized, or what it stays."""
     if tail == _TOKEN_TO_EXPERT:
         return "I32"
@@ -112,7 +112,7 @@ def _treatment(tail: str) -> str:
 
 def is_quantized(name: str, shape: Shape) -> bool:
     """Say whether llama-quantize changes this tensor at all."""
-    return len(shape) > 1 and _treatment(_split(name)[1]) == "quantized"
+    return len(shape) > 1 and treatment_of(_split(name)[1]) == "quantized"
 
 
 def _split(name: str) -> tuple[int, str]:
@@ -140,8 +140,8 @@ def assign(
     Raises KeyError for a file type that is not in `FILE_TYPES`.
     """
     named = [(*_split(name), name, shape) for name, shape in shapes(arch)]
-    n_values = sum(_role(tail) in _VALUE_LIKE for _, tail, _, _ in named)
-    run = _Run(arch, file_type, n_values, imatrix, fused_as_v)
+    n_values = sum(role_of(tail) in VALUE_LIKE for _, tail, _, _ in named)
+    run = Run(arch, file_type, n_values, imatrix, fused_as_v)
     types = dict.fromkeys((name for _, _, name, _ in named), "")
     for block, tail, name, shape in sorted(named):
         chosen = run.type(block, tail, shape)
@@ -149,7 +149,7 @@ def assign(
     return types
 
 
-class _Run:
+class Run:
     """One pass over a model's tensors, in the order llama-quantize takes them."""
 
     def __init__(
@@ -162,7 +162,7 @@ class _Run:
         self._n_values = n_values
         self._n_blocks = arch.block_count
         self._experts = arch.experts.count if arch.experts else 0
-        self._gqa = _heads_per_kv_head(arch)
+        self._gqa = heads_per_kv_head(arch)
         self._tied = arch.tied_embeddings
         self._is_70b = arch.arch in ("llama", "qwen2") and arch.block_count == 80 and self._gqa > 1
         self._row: dict[str, str | None] = dict(RULES.get(file_type, {}))
@@ -170,8 +170,15 @@ class _Run:
             self._row.update(EIGHT_EXPERTS[file_type])
         self._seen: Counter[str] = Counter()
 
+    def at(self, position: int, block: int, tail: str, shape: Shape) -> str:
+        """Return the type of a tensor before which `position` of its part were counted."""
+        part = role_of(tail)
+        self._seen["v" if part in VALUE_LIKE and self._fused_as_v else part] = position
+        return self.type(block, tail, shape)
+
     def type(self, block: int, tail: str, shape: Shape) -> str:
-        treatment = _treatment(tail) if len(shape) > 1 else "F32"
+        """Return the type of the next tensor of a model."""
+        treatment = treatment_of(tail) if len(shape) > 1 else "F32"
         if treatment in ("F32", "I32"):
             return treatment
         if self._file_type in PLAIN:
@@ -179,7 +186,7 @@ class _Run:
         return "F16" if treatment == "16 bit" else _fit(self._chosen(block, tail, shape), shape[0])
 
     def _chosen(self, block: int, tail: str, shape: Shape) -> str:
-        part = _role(tail)
+        part = role_of(tail)
         if part == "output" or (part == "embedding" and self._tied):
             whole = shape[0] % TYPES_BY_NAME[self._default].block == 0
             return OUTPUT.get(self._file_type, "Q6_K") if whole else "Q8_0"
@@ -187,7 +194,7 @@ class _Run:
             return "MXFP4" if len(shape) > 2 and shape[2] > 1 else "Q8_0"
         if part == "embedding":
             return EMBEDDING.get(self._file_type, self._default)
-        return self._by_row("v" if part in _VALUE_LIKE and self._fused_as_v else part, block)
+        return self._by_row("v" if part in VALUE_LIKE and self._fused_as_v else part, block)
 
     def _by_row(self, part: str, block: int) -> str:
         facts = self._facts(part, block)
@@ -210,7 +217,7 @@ class _Run:
         return _Facts(position, count, self._gqa, self._experts, self._imatrix)
 
 
-def _heads_per_kv_head(arch: Architecture) -> int:
+def heads_per_kv_head(arch: Architecture) -> int:
     """Return the ratio in block 0, as the keys of the file state it: 0 without attention there."""
     heads, kv_heads = arch.head_count(), arch.head_count_kv()
     first = heads if isinstance(heads, int) else heads[0]
