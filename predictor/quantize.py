@@ -141,7 +141,7 @@ def assign(
     """
     named = [(*_split(name), name, shape) for name, shape in shapes(arch)]
     n_values = sum(role_of(tail) in VALUE_LIKE for _, tail, _, _ in named)
-    run = Run(arch, file_type, n_values, imatrix, fused_as_v)
+    run = Run(traits_of(arch, n_values), file_type, imatrix, fused_as_v)
     types = dict.fromkeys((name for _, _, name, _ in named), "")
     for block, tail, name, shape in sorted(named):
         chosen = run.type(block, tail, shape)
@@ -149,25 +149,47 @@ def assign(
     return types
 
 
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What of a model the rules look at; `gqa` is the query heads a K/V head in block 0."""
+
+    n_blocks: int
+    n_values: int
+    gqa: int
+    experts: int
+    tied: bool
+    is_70b: bool
+
+
+def traits_of(arch: Architecture, n_values: int) -> Traits:
+    """Return a model's traits from its architecture and the number of its value matrices."""
+    gqa = _heads_per_kv_head(arch)
+    return Traits(
+        n_blocks=arch.block_count,
+        n_values=n_values,
+        gqa=gqa,
+        experts=arch.experts.count if arch.experts else 0,
+        tied=arch.tied_embeddings,
+        is_70b=arch.arch in ("llama", "qwen2") and arch.block_count == 80 and gqa > 1,
+    )
+
+
+def row_of(file_type: str, experts: int) -> dict[str, str | None]:
+    """Return the rules of a file type by part, for a model with so many experts."""
+    row: dict[str, str | None] = dict(RULES.get(file_type, {}))
+    return row | EIGHT_EXPERTS[file_type] if experts == 8 else row
+
+
 class Run:
     """One pass over a model's tensors, in the order llama-quantize takes them."""
 
-    def __init__(
-        self, arch: Architecture, file_type: str, n_values: int, imatrix: bool, fused_as_v: bool
-    ) -> None:
+    def __init__(self, traits: Traits, file_type: str, imatrix: bool, fused_as_v: bool) -> None:
+        self._traits = traits
         self._file_type = file_type
         self._default = FILE_TYPES[file_type][1]
         self._imatrix = imatrix
         self._fused_as_v = fused_as_v
-        self._n_values = n_values
-        self._n_blocks = arch.block_count
-        self._experts = arch.experts.count if arch.experts else 0
-        self._gqa = heads_per_kv_head(arch)
-        self._tied = arch.tied_embeddings
-        self._is_70b = arch.arch in ("llama", "qwen2") and arch.block_count == 80 and self._gqa > 1
-        self._row: dict[str, str | None] = dict(RULES.get(file_type, {}))
-        if self._experts == 8:
-            self._row.update(EIGHT_EXPERTS[file_type])
+        self._row = row_of(file_type, traits.experts)
         self._seen: Counter[str] = Counter()
 
     def at(self, position: int, block: int, tail: str, shape: Shape) -> str:
@@ -187,7 +209,7 @@ class Run:
 
     def _chosen(self, block: int, tail: str, shape: Shape) -> str:
         part = role_of(tail)
-        if part == "output" or (part == "embedding" and self._tied):
+        if part == "output" or (part == "embedding" and self._traits.tied):
             whole = shape[0] % TYPES_BY_NAME[self._default].block == 0
             return OUTPUT.get(self._file_type, "Q6_K") if whole else "Q8_0"
         if self._file_type == "MXFP4_MOE":
@@ -200,7 +222,7 @@ class Run:
         facts = self._facts(part, block)
         cell = self._row.get(part)
         chosen = _choose(cell, self._default, facts) if cell else self._default
-        raised = part == "v" and self._is_70b and self._file_type not in BELOW_3_BITS
+        raised = part == "v" and self._traits.is_70b and self._file_type not in BELOW_3_BITS
         return "Q5_K" if raised and chosen in ("Q3_K", "Q4_K") else chosen
 
     def _facts(self, part: str, block: int) -> _Facts:
@@ -208,16 +230,17 @@ class Run:
 
         Values are always counted, and so are ffn_down tensors below three bits.
         """
-        position, count = self._seen[part], self._n_blocks
+        traits = self._traits
+        position, count = self._seen[part], traits.n_blocks
         self._seen[part] += 1
         if part == "v":
-            count = self._n_values
-        elif self._experts > 1 and not (part == "down" and self._file_type in BELOW_3_BITS):
+            count = traits.n_values
+        elif traits.experts > 1 and not (part == "down" and self._file_type in BELOW_3_BITS):
             position = block
-        return _Facts(position, count, self._gqa, self._experts, self._imatrix)
+        return _Facts(position, count, traits.gqa, traits.experts, self._imatrix)
 
 
-def heads_per_kv_head(arch: Architecture) -> int:
+def _heads_per_kv_head(arch: Architecture) -> int:
     """Return the ratio in block 0, as the keys of the file state it: 0 without attention there."""
     heads, kv_heads = arch.head_count(), arch.head_count_kv()
     first = heads if isinstance(heads, int) else heads[0]

@@ -11,7 +11,7 @@ Blocks = Mapping[int, Mapping[str, Tensor]]
 
 LARGEST_BLOCK = 99_999
 _VISION = ("v.", "a.", "mm.", "vision_", "audio_", "multi_modal_projector.", "resampler.")
-_TABLES = frozenset(
+TABLES = frozenset(
     {
         "token_embd.weight",
         "per_layer_token_embd.weight",
@@ -94,7 +94,7 @@ def component_outside(name: str, is_tied: bool) -> Component:
     """Return the component of a tensor outside the blocks; a tied table is the head."""
     if name in _HEADS or (is_tied and name == "token_embd.weight"):
         return "head"
-    if name in _TABLES:
+    if name in TABLES:
         return "embedding"
     if "norm" in name:
         return "norm"
@@ -131,7 +131,7 @@ class Groups:
         n_params = tensor.n_params
         total.n_params += n_params
         total.n_bytes += tensor.n_bytes
-        if tensor.name in _TABLES and len(tensor.shape) > 1 and tensor.shape[1]:
+        if tensor.name in TABLES and len(tensor.shape) > 1 and tensor.shape[1]:
             total.n_lookup_bytes += tensor.n_bytes // tensor.shape[1]
         if used:
             self.active_params += n_params * used // of
