@@ -1,7 +1,7 @@
 """The type llama-quantize gives each tensor: the rules of `quantize_rules`, applied."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -31,7 +31,7 @@ _ROLES = (
     ("ffn_gate", "gate"),
     ("ffn_down", "down"),
 )
-VALUE_LIKE = frozenset({"v", "qkv", "kv_b"})
+_VALUE_LIKE = frozenset({"v", "qkv", "kv_b"})
 _ALWAYS_F32 = (
     "ffn_gate_inp",
     "ssm_conv1d",
@@ -67,6 +67,7 @@ def _more(facts: _Facts) -> bool:
     )
 
 
+_BY_POSITION = ("first16", "first8", "middle", "more", "top2", "top4")
 CONDITIONS: dict[str, Callable[[_Facts], bool]] = {
     "first16": lambda f: f.position < f.count // 16,
     "first8": lambda f: f.position < f.count // 8,
@@ -98,6 +99,13 @@ def role_of(tail: str) -> str:
     if tail in ("token_embd.weight", "per_layer_token_embd.weight"):
         return "embedding"
     return next((role for part, role in _ROLES if part in tail), "other")
+
+
+@cache
+def part_of(tail: str) -> str:
+    """Return the part under which a tensor is counted when fused matrices follow values."""
+    role = role_of(tail)
+    return "v" if role in _VALUE_LIKE else role
 
 
 @cache
@@ -140,7 +148,7 @@ def assign(
     Raises KeyError for a file type that is not in `FILE_TYPES`.
     """
     named = [(*_split(name), name, shape) for name, shape in shapes(arch)]
-    n_values = sum(role_of(tail) in VALUE_LIKE for _, tail, _, _ in named)
+    n_values = sum(role_of(tail) in _VALUE_LIKE for _, tail, _, _ in named)
     run = Run(traits_of(arch, n_values), file_type, imatrix, fused_as_v)
     types = dict.fromkeys((name for _, _, name, _ in named), "")
     for block, tail, name, shape in sorted(named):
@@ -180,6 +188,20 @@ def row_of(file_type: str, experts: int) -> dict[str, str | None]:
     return row | EIGHT_EXPERTS[file_type] if experts == 8 else row
 
 
+@cache
+def is_by_position(file_type: str, experts: int, part: str) -> bool:
+    """Say whether a part's type depends on the tensor's position."""
+    cell = row_of(file_type, experts).get(part) or ""
+    return any(word in cell for word in _BY_POSITION)
+
+
+@cache
+def _choices(
+    cell: str, count: int, gqa: int, experts: int, imatrix: bool, n: int
+) -> tuple[str, ...]:
+    return tuple(_choose(cell, "", _Facts(i, count, gqa, experts, imatrix)) for i in range(n))
+
+
 class Run:
     """One pass over a model's tensors, in the order llama-quantize takes them."""
 
@@ -192,11 +214,30 @@ class Run:
         self._row = row_of(file_type, traits.experts)
         self._seen: Counter[str] = Counter()
 
-    def at(self, position: int, block: int, tail: str, shape: Shape) -> str:
-        """Return the type of a tensor before which `position` of its part were counted."""
-        part = role_of(tail)
-        self._seen["v" if part in VALUE_LIKE and self._fused_as_v else part] = position
-        return self.type(block, tail, shape)
+    def counts(self, tail: str, shape: Shape, places: Sequence[tuple[int, int]]) -> Counter[str]:
+        """Return {type: number} of counted tensors alike but for their places.
+
+        A place is how many tensors of the same part come before, and the block.
+        """
+        part = part_of(tail)
+        if not is_by_position(self._file_type, self._traits.experts, part):
+            self._seen[part] = 0
+            return Counter({self.type(places[0][1], tail, shape): len(places)})
+        cell, t = self._row[part] or "", self._traits
+        count = self._position(part, 0, 0)[1]
+        positions = [self._position(part, seen, block)[0] for seen, block in places]
+        choices = _choices(
+            cell,
+            count,
+            t.gqa if "gqa" in cell else 0,  # what the cell never asks would only multiply keys
+            t.experts if "experts" in cell else 0,
+            self._imatrix,
+            max(count, *positions, 0) + 1,
+        )
+        found: Counter[str] = Counter()
+        for name, n in Counter(map(choices.__getitem__, positions)).items():
+            found[_fit(self._raised(part, name or self._default), shape[0])] += n
+        return found
 
     def type(self, block: int, tail: str, shape: Shape) -> str:
         """Return the type of the next tensor of a model."""
@@ -216,28 +257,33 @@ class Run:
             return "MXFP4" if len(shape) > 2 and shape[2] > 1 else "Q8_0"
         if part == "embedding":
             return EMBEDDING.get(self._file_type, self._default)
-        return self._by_row("v" if part in VALUE_LIKE and self._fused_as_v else part, block)
+        return self._by_row("v" if part in _VALUE_LIKE and self._fused_as_v else part, block)
 
     def _by_row(self, part: str, block: int) -> str:
-        facts = self._facts(part, block)
+        position, count = self._position(part, self._seen[part], block)
+        self._seen[part] += 1
         cell = self._row.get(part)
-        chosen = _choose(cell, self._default, facts) if cell else self._default
+        facts = _Facts(
+            position, count, self._traits.gqa, self._traits.experts, self._imatrix
+        )
+        return self._raised(part, _choose(cell, self._default, facts) if cell else self._default)
+
+    def _raised(self, part: str, chosen: str) -> str:
         raised = part == "v" and self._traits.is_70b and self._file_type not in BELOW_3_BITS
         return "Q5_K" if raised and chosen in ("Q3_K", "Q4_K") else chosen
 
-    def _facts(self, part: str, block: int) -> _Facts:
-        """Count this tensor; its position is the block's number in a model with experts.
+    def _position(self, part: str, seen: int, block: int) -> tuple[int, int]:
+        """Return a tensor's position and among how many it is.
 
-        Values are always counted, and so are ffn_down tensors below three bits.
+        In a model with experts that is the block's number; values are always counted, and so
+        are ffn_down tensors below three bits.
         """
         traits = self._traits
-        position, count = self._seen[part], traits.n_blocks
-        self._seen[part] += 1
         if part == "v":
-            count = traits.n_values
-        elif traits.experts > 1 and not (part == "down" and self._file_type in BELOW_3_BITS):
-            position = block
-        return _Facts(position, count, traits.gqa, traits.experts, self._imatrix)
+            return seen, traits.n_values
+        if traits.experts > 1 and not (part == "down" and self._file_type in BELOW_3_BITS):
+            return block, traits.n_blocks
+        return seen, traits.n_blocks
 
 
 def _heads_per_kv_head(arch: Architecture) -> int:

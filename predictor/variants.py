@@ -17,8 +17,8 @@ from tokcast.predictor.header import Tensor, Value
 from tokcast.predictor.keys import Keys
 from tokcast.predictor.metadata import metadata
 from tokcast.predictor.model import shown_metadata, warn_of_architecture
-from tokcast.predictor.quantize import traits_of
-from tokcast.predictor.quantize_counts import Counts, Place, Rules, places
+from tokcast.predictor.quantize import traits_of, treatment_of
+from tokcast.predictor.quantize_counts import Counts, Place, Rules, is_fixed, places
 from tokcast.predictor.quantize_rules import FILE_TYPES
 from tokcast.predictor.shapes import in_block, outside
 from tokcast.predictor.spec import Component, Layer, ModelSpec, WeightGroup
@@ -34,6 +34,7 @@ from tokcast.predictor.weights import (
 from tokcast.predictor.windows import Windows
 
 Use = tuple[Component, int, int]
+Key = tuple[Component, str, int, int]
 OUTSIDE = ((0, -1),)
 
 
@@ -47,6 +48,7 @@ class _Slot:
     one: Sum
     n_active: int
     is_table: bool
+    like: int
     where: tuple[Place, ...]
 
 
@@ -72,17 +74,21 @@ class _Body:
         where, n_values = places(kind_of, tensors)
         self.rules = Rules(traits_of(arch, n_values))
         everywhere = {kind: [(0, i) for i, k in enumerate(kind_of) if k == kind] for kind in firsts}
-        self.slots = (
-            *(
-                _slot(name, shape, use, where.get((kind, name)) or tuple(everywhere[kind]))
-                for kind, listed in tensors.items()
-                for name, shape, use in _uses(listed, kind_layer.get(kind))
-            ),
-            *(
-                _slot(name, shape, use_outside(name, arch.tied_embeddings), OUTSIDE)
-                for name, shape in outside(arch)
-            ),
-        )
+        slots = [
+            _slot(name, shape, use, where.get((kind, name)) or tuple(everywhere[kind]), self.rules)
+            for kind, listed in tensors.items()
+            for name, shape, use in _uses(listed, kind_layer.get(kind))
+        ]
+        slots += [
+            _slot(name, shape, use_outside(name, arch.tied_embeddings), OUTSIDE, self.rules)
+            for name, shape in outside(arch)
+        ]
+        self.n_active = sum(slot.n_active * len(slot.where) for slot in slots)
+        fixed = [] if is_mlx else [slot for slot in slots if is_fixed(slot.tail, slot.shape)]
+        self.slots = tuple(slots) if is_mlx else tuple(s for s in slots if s not in fixed)
+        self.fixed = _sums(fixed, (_fixed_counts(slot) for slot in fixed))
+        self.fixed_groups = {key: group_of(key, total) for key, total in self.fixed.items()}
+        self.shown = shown_metadata(self.plain, arch.arch)
         warn_of_architecture(arch.arch, self.keys)
         self.is_known = arch.arch in KNOWN and not geometry.is_guessed
 
@@ -121,12 +127,15 @@ def _uses(
         yield name, shape, use_in_block(name, component, routing, layer is None, is_reusing)
 
 
-def _slot(name: str, shape: Shape, use: Use, where: tuple[Place, ...]) -> _Slot:
+def _slot(
+    name: str, shape: Shape, use: Use, where: tuple[Place, ...], rules: Rules
+) -> _Slot:
     groups = Groups({})
     groups.add(Tensor(name, shape, "", 0), *use)
     (one,) = groups.sums.values()
     is_table = name in TABLES and len(shape) > 1
-    return _Slot(use, name, shape, one, groups.active_params, is_table, where)
+    like = rules.like(name, shape)
+    return _Slot(use, name, shape, one, groups.active_params, is_table, like, where)
 
 
 class Variants:
@@ -153,15 +162,15 @@ class Variants:
 
     def _spec(self, body: _Body, file_type: str, counts: Iterable[Counts]) -> ModelSpec:
         arch, number = body.arch, FILE_TYPES.get(file_type)
-        groups = _groups(body.slots, counts)
-        plain = body.plain if number is None else {**body.plain, "general.file_type": number[0]}
+        groups = _groups(body, counts)
+        told = body.shown if number is None else {**body.shown, "general.file_type": number[0]}
         return ModelSpec(
             name=self.entry.title,
             architecture=arch.arch,
             format="mlx" if number is None else "gguf",
             file_type=_largest_type(groups) if number is None else file_type,
             n_params=sum(g.n_params for g in groups),
-            active_params=sum(slot.n_active * len(slot.where) for slot in body.slots),
+            active_params=body.n_active,
             n_bytes=sum(g.n_bytes for g in groups),
             groups=groups,
             layers=body.layers,
@@ -171,7 +180,7 @@ class Variants:
             tied_embeddings=arch.tied_embeddings,
             confidence="known" if body.is_known else "generic",
             source=f"{self.entry.name}@{file_type}",
-            metadata=shown_metadata(plain, arch.arch),
+            metadata=told,
             warnings=body.keys.warnings,
         )
 
@@ -179,7 +188,7 @@ class Variants:
 def _counts(body: _Body, slot: _Slot, file_type: str) -> Counts:
     if body.experts_as is not None and slot.tail.endswith("_exps.weight"):
         return ((body.experts_as, len(slot.where)),)
-    return body.rules.counts(file_type, slot.tail, slot.shape, slot.where)
+    return body.rules.counts(file_type, slot.like, slot.tail, slot.shape, slot.where)
 
 
 def _mlx_counts(body: _Body, slot: _Slot, file_type: mlx_quantize.MlxFileType) -> Counts:
@@ -188,8 +197,24 @@ def _mlx_counts(body: _Body, slot: _Slot, file_type: mlx_quantize.MlxFileType) -
     return ((name, len(slot.where)),)
 
 
-def _groups(slots: Iterable[_Slot], counts: Iterable[Counts]) -> tuple[WeightGroup, ...]:
-    sums: dict[tuple[Component, str, int, int], Sum] = {}
+def _fixed_counts(slot: _Slot) -> Counts:
+    is_table_of_ids = len(slot.shape) > 1 and treatment_of(slot.tail) == "I32"
+    return (("I32" if is_table_of_ids else "F32", len(slot.where)),)
+
+
+def _groups(body: _Body, counts: Iterable[Counts]) -> tuple[WeightGroup, ...]:
+    sums = _sums(body.slots, counts)
+    groups = {key: group for key, group in body.fixed_groups.items() if key not in sums}
+    for key, total in sums.items():
+        also = body.fixed.get(key)
+        if also is not None:
+            total.add(also)
+        groups[key] = group_of(key, total)
+    return tuple(groups[key] for key in sorted(groups))
+
+
+def _sums(slots: Iterable[_Slot], counts: Iterable[Counts]) -> dict[Key, Sum]:
+    sums: dict[Key, Sum] = {}
     for slot, found in zip(slots, counts, strict=True):
         component, used, of = slot.use
         for type_name, n in found:
@@ -198,7 +223,7 @@ def _groups(slots: Iterable[_Slot], counts: Iterable[Counts]) -> tuple[WeightGro
             if total is None:
                 total = sums[key] = Sum()
             _add(total, slot, type_name, n)
-    return tuple(group_of(key, total) for key, total in sorted(sums.items()))
+    return sums
 
 
 def _add(total: Sum, slot: _Slot, type_name: str, n: int) -> None:

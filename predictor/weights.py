@@ -114,6 +114,15 @@ class Sum:
     n_activations: float = 0.0
     n_lookup_bytes: int = 0
 
+    def add(self, other: "Sum") -> None:
+        """Add what other tensors add up to."""
+        self.n_params += other.n_params
+        self.n_bytes += other.n_bytes
+        self.n_tensors += other.n_tensors
+        self.n_matmul_params += other.n_matmul_params
+        self.n_activations += other.n_activations
+        self.n_lookup_bytes += other.n_lookup_bytes
+
 
 @dataclass(slots=True)
 class Groups:
