@@ -140,6 +140,22 @@ def fit(
     raise typer.Exit(command.run(save, effects, output))
 
 
+@app.command()
+def evaluate(
+    on: arg.On = None,
+    n_folds: arg.Folds = "10",
+    output: arg.Output = "table",
+) -> None:
+    """Score predictions on what the fit did not see.
+
+    Example: tokcast evaluate --on measurements.csv -o json
+    """
+    from tokcast.cli import evaluate as command
+    from tokcast.cli.options import one_count
+
+    raise typer.Exit(command.run(on, one_count(n_folds, "--folds", at_least=2), output))
+
+
 @hosts_app.command("list")
 def hosts_list(
     text: arg.NamePart = None,

@@ -144,6 +144,17 @@ def _curvature(design: Design, state: _State, freedom: float) -> tuple[sparse.cs
     return curvature, np.asarray(weighted @ residual - pull)
 
 
+def _solve(curvature: sparse.csc_array, gradient: Floats) -> Floats:
+    """Return the solution of a symmetric positive definite system, ordered for little fill."""
+    factors = splu(
+        curvature,
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True},
+    )
+    return np.asarray(factors.solve(gradient))
+
+
 def _step(design: Design, state: _State, freedom: float) -> Floats:
     """Return the next effects: a damped step that lowers the objective, else the same ones."""
     curvature, gradient = _curvature(design, state, freedom)
@@ -151,7 +162,7 @@ def _step(design: Design, state: _State, freedom: float) -> Floats:
     diagonal = curvature.diagonal()
     for _ in range(8):
         damped = sparse.csc_array(curvature + sparse.diags_array(state.damping * diagonal))
-        trial = state.theta + splu(damped).solve(gradient)
+        trial = state.theta + _solve(damped, gradient)
         if _objective(design, state, trial, freedom) < before:
             state.damping = max(state.damping / 5, 1e-6)
             return trial
