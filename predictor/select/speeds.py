@@ -1,19 +1,17 @@
-"""Speed and memory of many models on one host, by the same terms as `roofline.predict`.
+"""Speed of many models on one host, from the same terms as `roofline.predict`.
 
-A term's time is linear in what a model moves and computes, so the seconds a byte, an operation
-and a launch take are worked out once for each component and type and then only multiplied. They
-come from `term_pair` and `scale` themselves, asked about one unit of each.
+A term's time is linear in what a model moves and computes, so the seconds that a byte, an
+operation and a launch take are worked out once for each component and type and then only
+multiplied. They come from `term_pair` and `scale` themselves, asked about one unit of each.
 """
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from tokcast.predictor.coefficients import Coefficients
 from tokcast.predictor.effects import Shape
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import LedgerPlan, Work, Workload, compile_ledger
-from tokcast.predictor.memory import MemoryUse, memory
 from tokcast.predictor.prediction import Evidence
 from tokcast.predictor.roofline import (
     Question,
@@ -24,11 +22,12 @@ from tokcast.predictor.roofline import (
     shape_of,
     tokens_of,
 )
-from tokcast.predictor.spec import Layer, ModelSpec, WeightGroup
-from tokcast.predictor.terms import LAUNCH_SECONDS, Run, Term, term_pair
+from tokcast.predictor.spec import ModelSpec, WeightGroup
+from tokcast.predictor.terms import LAUNCH_SECONDS, Run, Term, TermKind, term_pair
 
 # Any type will do where only the model's shape is asked about.
 _SOME_TYPE = "Q8_0"
+_Terms = tuple[tuple[TermKind, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,55 +41,194 @@ class Speed:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rates:
-    """Seconds, bytes and operations that a unit of a weight group's figures costs."""
+class _Unit:
+    """What a byte, a matrix's parameter and a tensor of a weight group cost.
+
+    Seconds each; bytes read a stored byte and operations a parameter, for the ceiling.
+    """
 
     per_byte: float
     per_param: float
     per_tensor: float
-    read_per_byte: float
-    flops_per_param: float
+    bytes_read: float
+    flops: float
+
+
+@dataclass(slots=True)
+class _Body:
+    """A model's time outside its weights, and the units met so far; `layers` is kept alive."""
+
+    layers: object
+    plan: LedgerPlan
+    shape: Shape
+    seconds: float
+    n_bytes: float
+    flops: float
+    units: dict[tuple[str, str, float], _Unit]
+    factors: dict[tuple[str, str], float]
+
+
+class Plans:
+    """Ledger plans of models, one for all file types that share their layers."""
+
+    def __init__(self, type_k: str, type_v: str, flash_attention: bool) -> None:
+        self._setting = (type_k, type_v, flash_attention)
+        self._found: dict[int, tuple[ModelSpec, LedgerPlan]] = {}
+
+    def of(self, spec: ModelSpec) -> LedgerPlan:
+        """Return the plan of a model with the weights of the first file type met."""
+        found = self._found.get(id(spec.layers))
+        if found is None:
+            found = self._found[id(spec.layers)] = (spec, compile_ledger(spec, *self._setting))
+        return found[1]
 
 
 class Speeds:
-    """Answers one workload for many models on one host."""
+    """One workload's speed for many models on one host."""
 
-    def __init__(
-        self, workload: Workload, host: Host, run: Run, coefficients: Coefficients, level: float
-    ) -> None:
-        self._q = Question(workload, host, run, level)
+    def __init__(self, question: Question, coefficients: Coefficients, plans: Plans) -> None:
+        self.question = question
         self._coefficients = coefficients
-        self.evidence: Evidence = evidence_of(coefficients, self._q)
-        self._logs: dict[tuple[str, str, str], float] = {}
-        self._first: Shape | None = None
+        self._plans = plans
+        self._n_tokens = tokens_of(question.workload)
+        self.evidence: Evidence = evidence_of(coefficients, question)
+        host = question.host
+        self._byte_s = 1 / ceiling_tok_per_s((Work("", "", 1.0, 0.0, 0.0),), host, 1)
+        self._flop_s = 1 / ceiling_tok_per_s((Work("", "", 0.0, 1.0, 0.0),), host, 1)
         self._bodies: dict[int, _Body] = {}
+        self._shares: dict[tuple[str, float], tuple[float, float, float]] = {}
+        self._terms: dict[tuple[str, str], tuple[_Terms, _Terms]] = {}
+        # Effects of a model's shape are found relative to this one's.
+        self._some = Shape(model="", architecture="", embedding_length=4096)
+        self._some_launch_s = LAUNCH_SECONDS * math.exp(
+            self._log("launch", "launches", "", self._some)
+        )
+        self._some_logs: dict[tuple[str, str], float] = {}
         self._intervals: dict[str, tuple[float, float]] = {}
-
-    @property
-    def workload(self) -> Workload:
-        """Return what is asked of every model."""
-        return self._q.workload
 
     def of(self, spec: ModelSpec) -> Speed:
         """Return the speed of a model, as `predict` would."""
-        body = self._body(spec)
-        seconds, n_bytes, flops = body.seconds, body.n_bytes, body.flops
-        rates = body.rates
+        body = self._bodies.get(id(spec.layers)) or self._body(spec)
+        seconds, n_bytes, flops, units = body.seconds, body.n_bytes, body.flops, body.units
         for g in spec.groups:
-            if g.read_fraction:
-                key = (g.component, g.type, g.read_fraction)
-                r = rates.get(key)
-                if r is None:
-                    r = rates[key] = self._group_rates(g, body)
-                seconds += (
-                    g.n_bytes * r.per_byte
-                    + g.n_matmul_params * r.per_param
-                    + g.n_tensors * r.per_tensor
-                )
-                n_bytes += g.n_bytes * r.read_per_byte
-                flops += g.n_matmul_params * r.flops_per_param
-        n_tokens = tokens_of(self._q.workload)
-        rate = min(n_tokens / seconds, self._ceiling(n_bytes, flops, n_tokens))
+            fraction = g.read_fraction
+            if not fraction:
+                continue
+            key = (g.component, g.type, fraction)
+            unit = units.get(key)
+            if unit is None:
+                unit = units[key] = self._unit(g, body)
+            seconds += (
+                g.n_bytes * unit.per_byte
+                + g.n_matmul_params * unit.per_param
+                + g.n_tensors * unit.per_tensor
+            )
+            n_bytes += g.n_bytes * unit.bytes_read
+            flops += g.n_matmul_params * unit.flops
+        return self._speed(spec, seconds, max(n_bytes * self._byte_s, flops * self._flop_s))
+
+    def _speed(self, spec: ModelSpec, seconds: float, least_seconds: float) -> Speed:
+        n = self._n_tokens
+        rate = n / max(seconds, least_seconds)
         low, high = self._interval(spec)
-        ceiling = self._ceiling(n_bytes, flops, n_tokens)
-        return Speed(rate, rate * low, min(rate * high, ceiling), n_tokens / rate)
+        return Speed(rate, rate * low, min(rate * high, n / least_seconds), n / rate)
+
+    def _interval(self, spec: ModelSpec) -> tuple[float, float]:
+        found = self._intervals.get(spec.confidence)
+        if found is None:
+            low, high = interval_of(spec, self.question, self._coefficients)
+            found = self._intervals[spec.confidence] = (math.exp(low), math.exp(high))
+        return found
+
+    def _body(self, spec: ModelSpec) -> _Body:
+        load = self.question.workload
+        plan = self._plans.of(spec)
+        n_token, n_ubatch = _tokens(load)
+        works = plan.fixed(n_token, n_ubatch) + plan.at_depth(n_token, load.n_depth, n_ubatch)
+        weights = sum(g.read_fraction > 0 for g in plan.groups)
+        body = _Body(spec.layers, plan, shape_of(spec, load), 0.0, 0.0, 0.0, {}, {})
+        for work in works[weights:]:
+            per_byte, per_flop = self._per_unit(work.component, work.type, body)
+            body.seconds += work.bytes * per_byte + work.flops * per_flop
+            body.seconds += work.n_launches * self._launch_s(body)
+            body.n_bytes += work.bytes
+            body.flops += work.flops
+        self._bodies[id(spec.layers)] = body
+        return body
+
+    def _unit(self, group: WeightGroup, body: _Body) -> _Unit:
+        n_bytes, flops, launches = self._share(group, body)
+        per_byte, per_flop = self._per_unit(group.component, group.type, body)
+        return _Unit(
+            per_byte=n_bytes * per_byte,
+            per_param=flops * per_flop,
+            per_tensor=launches * self._launch_s(body),
+            bytes_read=n_bytes,
+            flops=flops,
+        )
+
+    def _share(self, group: WeightGroup, body: _Body) -> tuple[float, float, float]:
+        """Return bytes, operations and launches for a byte, a parameter and a tensor."""
+        key = (group.component, group.read_fraction)
+        found = self._shares.get(key)
+        if found is None:
+            one = WeightGroup(group.component, "", 1, 1, 1, group.read_fraction, 1)
+            plan = replace(body.plan, groups=(one,))
+            work = plan.fixed(*_tokens(self.question.workload))[0]
+            found = self._shares[key] = (work.bytes, work.flops, work.n_launches)
+        return found
+
+    def _per_unit(self, component: str, type_name: str, body: _Body) -> tuple[float, float]:
+        """Return the fitted seconds of a byte and of an operation."""
+        key = (component, type_name)
+        found = self._terms.get(key)
+        if found is None:
+            host, phase = self.question.host, self.question.workload.phase
+            one = Work(component, type_name, 1.0, 1.0, 0.0)
+            found = self._terms[key] = tuple(
+                tuple(
+                    (t.kind, t.seconds * math.exp(self._log(t.kind, component, type_name, self._some)))
+                    for t in term_pair(work, host, phase)
+                )
+                for work in (replace(one, flops=0.0), replace(one, bytes=0.0))
+            )
+        by_byte, by_flop = found
+        return (
+            sum(s * self._factor(kind, component, body) for kind, s in by_byte),
+            sum(s * self._factor(kind, component, body) for kind, s in by_flop),
+        )
+
+    def _launch_s(self, body: _Body) -> float:
+        factor = self._factor("launch", "launches", body)
+        return self._some_launch_s * factor
+
+    def _factor(self, kind: TermKind, component: str, body: _Body) -> float:
+        """Return what a body's shape does to a term beside some other shape, whatever the type.
+
+        No effect depends on a type and a model's shape at once.
+        """
+        place = (kind, component)
+        factor = body.factors.get(place)
+        if factor is None:
+            some = self._some_logs.get(place)
+            if some is None:
+                some = self._some_logs[place] = self._log(kind, component, _SOME_TYPE, self._some)
+            factor = math.exp(self._log(kind, component, _SOME_TYPE, body.shape) - some)
+            body.factors[place] = factor
+        return factor
+
+    def _log(self, kind: TermKind, component: str, type_name: str, shape: Shape) -> float:
+        term = Term(kind, component, type_name, 1.0)
+        return math.log(scale(self._coefficients.effects, term, self.question, shape))
+
+
+def _tokens(load: Workload) -> tuple[int, int]:
+    """Return the tokens run through the model and the micro-batch."""
+    return (1, 1) if load.phase == "decode" else (load.n_prompt, load.n_ubatch)
+
+
+def speeds(
+    workload: Workload, host: Host, run: Run, coefficients: Coefficients, plans: Plans, level: float
+) -> Speeds:
+    """Return the speeds of one workload."""
+    return Speeds(Question(workload, host, run, level), coefficients, plans)
