@@ -6,7 +6,7 @@ multiplied. They come from `term_pair` and `scale` themselves, asked about one u
 """
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tokcast.predictor.coefficients import Coefficients
 from tokcast.predictor.effects import Shape
@@ -61,11 +61,13 @@ class _Body:
     layers: object
     plan: LedgerPlan
     shape: Shape
-    seconds: float
-    n_bytes: float
-    flops: float
-    units: dict[tuple[str, str, float], _Unit]
-    factors: dict[tuple[str, str], float]
+    n_token: int
+    seconds: float = 0.0
+    n_bytes: float = 0.0
+    flops: float = 0.0
+    per_lookup: float = 0.0
+    units: dict[tuple[str, str, float], _Unit] = field(default_factory=dict)
+    factors: dict[tuple[str, str], float] = field(default_factory=dict)
 
 
 class Plans:
@@ -125,7 +127,22 @@ class Speeds:
             )
             n_bytes += g.n_bytes * unit.bytes_read
             flops += g.n_matmul_params * unit.flops
+        lookup_s, lookup_bytes = self._lookups(spec, body)
+        seconds, n_bytes = seconds + lookup_s, n_bytes + lookup_bytes
         return self._speed(spec, seconds, max(n_bytes * self._byte_s, flops * self._flop_s))
+
+    def _lookups(self, spec: ModelSpec, body: _Body) -> tuple[float, float]:
+        """Return seconds and bytes of fetching tokens' rows from the tables."""
+        sizes: dict[str, int] = {}
+        for g in spec.groups:
+            if g.n_lookup_bytes:
+                sizes[g.type] = sizes.get(g.type, 0) + g.n_lookup_bytes
+        seconds, n_bytes = body.per_lookup * len(sizes), 0.0
+        for type_name, size in sizes.items():
+            moved = float(size * body.n_token)
+            seconds += moved * self._per_unit("embedding", type_name, body)[0]
+            n_bytes += moved
+        return seconds, n_bytes
 
     def _speed(self, spec: ModelSpec, seconds: float, least_seconds: float) -> Speed:
         n = self._n_tokens
@@ -146,8 +163,11 @@ class Speeds:
         n_token, n_ubatch = _tokens(load)
         works = plan.fixed(n_token, n_ubatch) + plan.at_depth(n_token, load.n_depth, n_ubatch)
         weights = sum(g.read_fraction > 0 for g in plan.groups)
-        body = _Body(spec.layers, plan, shape_of(spec, load), 0.0, 0.0, 0.0, {}, {})
+        body = _Body(spec.layers, plan, shape_of(spec, load), n_token)
         for work in works[weights:]:
+            if work.component == "embedding":
+                body.per_lookup = work.n_launches * self._launch_s(body)
+                continue
             per_byte, per_flop = self._per_unit(work.component, work.type, body)
             body.seconds += work.bytes * per_byte + work.flops * per_flop
             body.seconds += work.n_launches * self._launch_s(body)
