@@ -191,10 +191,15 @@ def _index() -> tuple[dict[Key, str], dict[Key, str]]:
     return exact, {_plain_words(words): name for words, name in exact.items()}
 
 
-def _find(name: str) -> str:
+def known_name(name: str) -> str | None:
+    """Return the catalogue's name for a model, as `entry` would read it; None without one."""
     exact, plain = _index()
     words = _words(name)
-    found = exact.get(words) or plain.get(_plain_words(words))
+    return exact.get(words) or plain.get(_plain_words(words))
+
+
+def _find(name: str) -> str:
+    found = known_name(name)
     if found is None:
         nearest = ", ".join(_nearest(name, names()))
         raise InputError(

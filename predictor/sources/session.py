@@ -160,7 +160,7 @@ class Session:
         return str(target)
 
     def _is_hub(self, url: str) -> bool:
-        return _origin(url) == _origin(self.settings.endpoint)
+        return origin(url) == origin(self.settings.endpoint)
 
     def _refusal(self, answer: Answer) -> HttpError:
         has_token = self._token is not None
@@ -168,7 +168,8 @@ class Session:
         return refusal(answer.url, answer.status, headers, self._is_hub(answer.url), has_token)
 
 
-def _origin(url: str) -> tuple[str, str | None, int | None]:
+def origin(url: str) -> tuple[str, str | None, int | None]:
+    """Return scheme, host and port of an address; raises ValueError for one that is none."""
     split = urlsplit(url)
     return split.scheme, split.hostname, split.port or _PORTS.get(split.scheme)
 

@@ -94,25 +94,59 @@ class Web:
 
         return self._get(url, etag, lambda entry: entry.data, fetch)
 
+    def page(self, url: str, limit: int) -> tuple[bytes, str]:
+        """Return a page of a listing and its Link header, which says where the next one is.
+
+        Pages are kept for when there is no network; their links beside them.
+        """
+        linked: list[str] = []
+        key = f"page {url}"
+
+        def fetch(entry: Entry | None) -> bytes:
+            data, answer = self._connected().fetch(url, {"Accept": "*/*"}, limit)
+            link = answer.response.headers.get("Link", "")
+            linked.append(link)
+            stored = link.encode("utf-8", "replace").replace(b"\n", b" ") + b"\n" + data
+            self._cache.store(key, Entry(stored, "", len(stored)))
+            return data
+
+        def use(entry: Entry) -> bytes:
+            link, _, data = entry.data.partition(b"\n")
+            linked.append(link.decode("utf-8", "replace"))
+            return data
+
+        return self._get(url, "", use, fetch, key), linked[-1]
+
+    def connect(self) -> None:
+        """Open the session now, for threads to share."""
+        if not self.settings.offline:
+            self._connected()
+
     def _connected(self) -> Session:
         if self._session is None:
             self._session = Session(self.settings)
         return self._session
 
     def _get(
-        self, url: str, etag: str, use: Callable[[Entry], T], fetch: Callable[[Entry | None], T]
+        self,
+        url: str,
+        etag: str,
+        use: Callable[[Entry], T],
+        fetch: Callable[[Entry | None], T],
+        key: str = "",
     ) -> T:
-        entry = self._cache.load(url)
+        key = key or url
+        entry = self._cache.load(key)
         if entry is not None and (self.settings.offline or (etag and entry.etag == etag)):
             try:
                 return self._used(entry, use, "offline" if self.settings.offline else "")
             except InputError:  # written by another version, perhaps
-                self._cache.discard(url)
+                self._cache.discard(key)
                 entry = None
         if self.settings.offline:
             raise InputError(f"{shown(url)}: never fetched before, and offline; go online once")
         try:
-            return self._fetched(url, entry, fetch)
+            return self._fetched(key, entry, fetch)
         except HttpError as error:
             if entry is None or not error.is_passing:
                 raise
@@ -124,7 +158,7 @@ class Web:
             self.warn(f"{doubt}; read as fetched earlier, not checked for changes")
         return result
 
-    def _fetched(self, url: str, entry: Entry | None, fetch: Callable[[Entry | None], T]) -> T:
+    def _fetched(self, key: str, entry: Entry | None, fetch: Callable[[Entry | None], T]) -> T:
         try:
             return fetch(entry)
         except ChangedError:
@@ -134,5 +168,5 @@ class Web:
         except InputError:
             if entry is None:
                 raise
-            self._cache.discard(url)
+            self._cache.discard(key)
             return fetch(None)

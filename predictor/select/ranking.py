@@ -1,0 +1,113 @@
+"""The order of rows, and which of them nothing else beats in every respect."""
+
+from collections.abc import Callable, Iterable, Sequence
+
+from tokcast.predictor.errors import InputError
+from tokcast.predictor.select.rows import Goal, Row
+
+GOALS: tuple[Goal, ...] = ("size", "speed", "quality", "turn", "memory")
+# Quantizations published to lose no more than this are taken as good ones of a model.
+GOOD_LOSS = 1.02
+_SIXTEEN_BITS = frozenset({"F16", "BF16", "F32", "mlx-bf16"})
+
+Key = tuple[float, ...]
+
+
+def ppl_ratio(row: Row) -> float | None:
+    """Return the published perplexity ratio, 1 for 16 bits and more, None without one."""
+    if row.loss.ppl_ratio is not None:
+        return row.loss.ppl_ratio.value
+    return 1.0 if row.candidate.quant in _SIXTEEN_BITS else None
+
+
+def _is_good(row: Row) -> int:
+    """Return 0 for a small published loss, 1 where nothing is published, 2 for a larger one."""
+    ratio = ppl_ratio(row)
+    return 1 if ratio is None else 0 if ratio <= GOOD_LOSS else 2
+
+
+def _by_size(row: Row) -> Key:
+    good = _is_good(row)
+    size = -float(row.candidate.spec.n_params)
+    if good == 0:
+        return (good, size, -row.decode.tok_per_s)
+    return (good, size, ppl_ratio(row) or 0.0, -row.candidate.bits_per_weight)
+
+
+def _by_quality(row: Row) -> Key:
+    ratio = ppl_ratio(row)
+    return (ratio is None, ratio or 0.0, -row.decode.tok_per_s)
+
+
+def _by_turn(row: Row) -> Key:
+    if row.turn is None:
+        raise InputError("--sort turn: expected a --workload, whose turns are meant")
+    return (row.turn.later_s,)
+
+
+_KEYS: dict[Goal, Callable[[Row], Key]] = {
+    "size": _by_size,
+    "speed": lambda row: (-row.decode.tok_per_s,),
+    "quality": _by_quality,
+    "turn": _by_turn,
+    "memory": lambda row: (row.need_bytes,),
+}
+
+
+def goal_of(text: str) -> Goal:
+    """Return the goal of that name; raises InputError for another."""
+    for goal in GOALS:
+        if goal == text.lower():
+            return goal
+    raise InputError(f"--sort {text!r}: expected one of {', '.join(GOALS)}")
+
+
+def ranked(rows: Iterable[Row], goal: Goal) -> list[Row]:
+    """Return rows, feasible ones first, best first by the goal; the rest by how far off.
+
+    "size": most parameters first, quantizations with a published loss of at most `GOOD_LOSS`
+    before all others, the fastest of those before the rest of a model's.
+    """
+    key = _KEYS[goal]
+
+    def place(row: Row) -> tuple[bool, float, Key]:
+        far = max((miss.factor for miss in row.misses), default=0.0)
+        return bool(row.misses), far, key(row)
+
+    return sorted(rows, key=place)
+
+
+def best_of_each(rows: Iterable[Row]) -> list[Row]:
+    """Return the first row of every model, in the order given."""
+    found: dict[str, Row] = {}
+    for row in rows:
+        found.setdefault(row.candidate.model, row)
+    return list(found.values())
+
+
+def front(rows: Sequence[Row]) -> set[int]:
+    """Return the places of rows that no other row beats: the Pareto front.
+
+    One row beats another that is no better in parameters, published perplexity ratio, decode
+    speed or memory, and worse in one of them. Rows that miss a wish or have no published
+    figure are on no front.
+    """
+    points = []
+    for i, row in enumerate(rows):
+        ratio = ppl_ratio(row)
+        if ratio is not None and row.is_feasible:
+            n_params = -row.candidate.spec.n_params
+            points.append((n_params, ratio, -row.decode.tok_per_s, row.need_bytes, i))
+    points.sort()
+    kept: list[tuple[float, float, float, float, int]] = []
+    for point in points:
+        _, ratio, slow, need, _ = point
+        # Sorted, so that no later point has more parameters than an earlier one.
+        for at, other in enumerate(kept):
+            if other[1] <= ratio and other[2] <= slow and other[3] <= need and other[:4] != point[:4]:
+                # Who beat one is likely to beat the next.
+                kept.insert(0, kept.pop(at))
+                break
+        else:
+            kept.append(point)
+    return {point[4] for point in kept}
