@@ -99,7 +99,7 @@ def loss_of(model_id: str, n_params: float, file_type: str, imatrix: bool | None
     """Return what was published for a file type of a model.
 
     `model_id` is a catalogue name or empty; `imatrix` None where it is not known how the file
-    was made: then files without one or not said come before those with one.
+    was made: then the class of files that more models speak for, without one where both are even.
     """
     return _loss(model_id, band_of(n_params), file_type, imatrix)
 
@@ -120,14 +120,20 @@ def _first(
     alike: Sequence[Published],
     band: str,
 ) -> Figure | None:
-    for rows in (own, alike):
-        for is_made_with in classes:
-            found = [
-                r for r in rows if r.metric == metric and (r.imatrix == "yes") == is_made_with
-            ]
-            if found:
-                return _figure(found, is_made_with, "" if rows is own else f"{band} models")
+    for rows, of in ((own, ""), (alike, f"{band} models")):
+        # Where it is not known how the file was made: the class that more models speak for.
+        figures = [
+            _figure(found, is_made_with, of)
+            for is_made_with in classes
+            if (found := _class(rows, metric, is_made_with))
+        ]
+        if figures:
+            return max(figures, key=lambda f: f.n)
     return None
+
+
+def _class(rows: Iterable[Published], metric: Metric, imatrix: bool) -> list[Published]:
+    return [r for r in rows if r.metric == metric and (r.imatrix == "yes") == imatrix]
 
 
 def _figure(rows: Iterable[Published], imatrix: bool, of: str) -> Figure:

@@ -1,5 +1,6 @@
 """The order of rows, and which of them nothing else beats in every respect."""
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 
 from tokcast.predictor.errors import InputError
@@ -8,6 +9,8 @@ from tokcast.predictor.select.rows import Goal, Row
 GOALS: tuple[Goal, ...] = ("size", "speed", "quality", "turn", "memory")
 # Quantizations published to lose no more than this are taken as good ones of a model.
 GOOD_LOSS = 1.02
+# Speeds of one step of so much count as alike when quantizations of one model are compared.
+ALIKE = 1.15
 _SIXTEEN_BITS = frozenset({"F16", "BF16", "F32", "mlx-bf16"})
 
 Key = tuple[float, ...]
@@ -21,16 +24,24 @@ def ppl_ratio(row: Row) -> float | None:
 
 
 def _is_good(row: Row) -> int:
-    """Return 0 for a small published loss, 1 where nothing is published, 2 for a larger one."""
-    ratio = ppl_ratio(row)
-    return 1 if ratio is None else 0 if ratio <= GOOD_LOSS else 2
+    """Return 0 for a small published loss, 1 where too little is published, 2 for a larger one.
+
+    One other model says too little of this one.
+    """
+    ratio, figure = ppl_ratio(row), row.loss.ppl_ratio
+    if ratio is not None and ratio > GOOD_LOSS:
+        return 2
+    if ratio is None or (figure is not None and figure.n == 1 and figure.of.endswith("models")):
+        return 1
+    return 0
 
 
 def _by_size(row: Row) -> Key:
     good = _is_good(row)
     size = -float(row.candidate.spec.n_params)
     if good == 0:
-        return (good, size, -row.decode.tok_per_s)
+        alike = -math.floor(math.log(row.decode.tok_per_s) / math.log(ALIKE))
+        return (good, size, alike, ppl_ratio(row) or 0.0, -row.decode.tok_per_s)
     return (good, size, ppl_ratio(row) or 0.0, -row.candidate.bits_per_weight)
 
 
@@ -66,7 +77,8 @@ def ranked(rows: Iterable[Row], goal: Goal) -> list[Row]:
     """Return rows, feasible ones first, best first by the goal; the rest by how far off.
 
     "size": most parameters first, quantizations with a published loss of at most `GOOD_LOSS`
-    before all others, the fastest of those before the rest of a model's.
+    before all others; of a model's, those of the highest speed, within a step of `ALIKE`, and of
+    these the one that loses least.
     """
     key = _KEYS[goal]
 
