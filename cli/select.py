@@ -1,7 +1,9 @@
 """`tokcast select`: which model and quantization to run on a host."""
 
+import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -211,10 +213,22 @@ def judge_of(request: Request, host: Host, wishes: Wishes) -> Judge:
     return Judge(host, available_bytes(host), run_of(request, host), released(), wishes)
 
 
+@contextmanager
+def no_collecting() -> Iterator[None]:
+    """Keep the cyclic garbage collector from walking thousands of values that all stay."""
+    was_on = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_on:
+            gc.enable()
+
+
 def look(request: Request, formats: tuple[str, ...]) -> Found:
     """Return the candidates, showing how far it is."""
     settings = from_environ(os.environ, request.offline or None)
-    with Progress() as progress:
+    with Progress() as progress, no_collecting():
         return find(
             asked_of(request, formats),
             settings,
@@ -242,7 +256,8 @@ def selection(
 ) -> Selection:
     """Return candidates on one host, best first."""
     judge = judge_of(request, host, wishes)
-    rows = ranked(map(judge.row, found.candidates), goal)
+    with no_collecting():
+        rows = ranked(map(judge.row, found.candidates), goal)
     return Selection(
         host,
         wishes,

@@ -101,7 +101,14 @@ def loss_of(model_id: str, n_params: float, file_type: str, imatrix: bool | None
     `model_id` is a catalogue name or empty; `imatrix` None where it is not known how the file
     was made: then the class of files that more models speak for, without one where both are even.
     """
-    return _loss(model_id, band_of(n_params), file_type, imatrix)
+    own = model_id if (model_id, file_type) in _own() else ""
+    return _loss(own, band_of(n_params), file_type, imatrix)
+
+
+@cache
+def _own() -> frozenset[tuple[str, str]]:
+    """Return the (model, file type) pairs that figures of their own were published for."""
+    return frozenset((r.model_id, r.file_type) for rows in _data()[1].values() for r in rows)
 
 
 @cache

@@ -1,7 +1,7 @@
 """Each candidate on a host: speed, memory, published loss, and which wishes it misses."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from tokcast.predictor.coefficients import Coefficients
@@ -129,7 +129,8 @@ class Judge:
         need = self.need_bytes(spec)
         loss = loss_of(candidate.model_id, spec.n_params, candidate.quant, candidate.imatrix)
         ttft_s = prefill.seconds + decode.seconds
-        row = Row(
+        misses = tuple(self._misses(candidate, decode, ttft_s, turn, need, loss))
+        return Row(
             candidate,
             f.run,
             decode,
@@ -139,11 +140,9 @@ class Judge:
             need,
             self.available_bytes,
             loss,
-            (),
+            misses,
             f.decode.evidence,
         )
-        misses = tuple(self._misses(row))
-        return replace(row, misses=misses) if misses else row
 
     def need_bytes(self, spec: ModelSpec) -> float:
         """Return what the memory that the model runs from must hold."""
@@ -165,20 +164,28 @@ class Judge:
             )
         return found
 
-    def _misses(self, row: Row) -> Iterator[Miss]:
-        w, spec = self.wishes, row.candidate.spec
-        if row.available_bytes is not None and row.need_bytes > row.available_bytes:
-            yield too_much("memory", row.need_bytes, row.available_bytes, "bytes")
-        if spec.context_length and w.context > spec.context_length:
-            yield too_little("context", spec.context_length, w.context, "tokens")
-        if w.min_decode is not None and row.decode.tok_per_s < w.min_decode:
-            yield too_little("min-decode", row.decode.tok_per_s, w.min_decode, "tok/s")
-        if w.max_ttft_s is not None and row.ttft_s > w.max_ttft_s:
-            yield too_much("max-ttft", row.ttft_s, w.max_ttft_s, "s")
-        if w.max_turn_s is not None and row.turn is not None and row.turn.later_s > w.max_turn_s:
-            yield too_much("max-turn", row.turn.later_s, w.max_turn_s, "s")
+    def _misses(
+        self,
+        candidate: Candidate,
+        decode: Speed,
+        ttft_s: float,
+        turn: Turn | None,
+        need: float,
+        loss: Loss,
+    ) -> Iterator[Miss]:
+        w, trained, there = self.wishes, candidate.spec.context_length, self.available_bytes
+        if there is not None and need > there:
+            yield too_much("memory", need, there, "bytes")
+        if trained and w.context > trained:
+            yield too_little("context", trained, w.context, "tokens")
+        if w.min_decode is not None and decode.tok_per_s < w.min_decode:
+            yield too_little("min-decode", decode.tok_per_s, w.min_decode, "tok/s")
+        if w.max_ttft_s is not None and ttft_s > w.max_ttft_s:
+            yield too_much("max-ttft", ttft_s, w.max_ttft_s, "s")
+        if w.max_turn_s is not None and turn is not None and turn.later_s > w.max_turn_s:
+            yield too_much("max-turn", turn.later_s, w.max_turn_s, "s")
         if w.largest_loss is not None or w.licences:
-            yield from _papers(row, w)
+            yield from _papers(candidate, loss, w)
 
 
 def _loaded(spec: ModelSpec, is_unified: bool) -> int:
@@ -186,16 +193,16 @@ def _loaded(spec: ModelSpec, is_unified: bool) -> int:
     return sum(g.n_bytes for g in spec.groups if g.component not in idle)
 
 
-def _papers(row: Row, w: Wishes) -> Iterator[Miss]:
+def _papers(candidate: Candidate, loss: Loss, w: Wishes) -> Iterator[Miss]:
     """Yield what the published loss and the licence miss."""
-    figure = row.loss.ppl_ratio
+    figure = loss.ppl_ratio
     if w.largest_loss is not None:
-        if figure is None and row.candidate.quant not in ("F16", "BF16", "F32", "mlx-bf16"):
+        if figure is None and candidate.quant not in ("F16", "BF16", "F32", "mlx-bf16"):
             yield Miss("quality-floor", None, w.largest_loss, 1.0, "no figure published")
         elif figure is not None and figure.value > w.largest_loss:
             yield too_much("quality-floor", figure.value, w.largest_loss, "x perplexity")
     if w.licences:
-        licence = row.candidate.licence
+        licence = candidate.licence
         if licence.lower() not in w.licences:
             words = "another licence" if licence else "no licence stated"
             yield Miss("license", licence or None, ", ".join(w.licences), 1.0, words)
