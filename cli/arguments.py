@@ -115,9 +115,7 @@ Search = Annotated[
 Author = Annotated[
     str | None, typer.Option("--author", metavar="NAME", help="Repositories of the Hub by NAME.")
 ]
-Limit = Annotated[
-    str, typer.Option("--limit", metavar="N", help="Repositories a search may find.")
-]
+Limit = Annotated[str, typer.Option("--limit", metavar="N", help="Repositories a search may find.")]
 Local = Annotated[
     bool, typer.Option("--local", help="Models that other programs keep on this machine.")
 ]

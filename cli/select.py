@@ -187,7 +187,9 @@ def lines_of(path: str) -> tuple[str, ...]:
         with Path(path).open(encoding="utf-8", errors="replace") as file:
             text = file.read(MAX_LIST_BYTES + 1)
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}; expected a file of names, one a line") from None
+        raise InputError(
+            f"{path}: {error.strerror}; expected a file of names, one a line"
+        ) from None
     if len(text) > MAX_LIST_BYTES:
         raise InputError(f"{path}: expected a list of at most {MAX_LIST_BYTES} bytes")
     lines = (line.partition("#")[0].strip() for line in text.splitlines())

@@ -224,9 +224,7 @@ def _others_table(selections: Sequence[Selection]) -> Table:
             continue
         left = "?" if row.spare_bytes is None else f"{row.spare_bytes / 1024**3:.1f}G"
         speed = rate(row.decode.tok_per_s)
-        rows.append(
-            (device(s), model_of(row), row.candidate.quant, speed, interval(row), left)
-        )
+        rows.append((device(s), model_of(row), row.candidate.quant, speed, interval(row), left))
     return Table(columns, tuple(rows), frozenset(columns[3:]))
 
 

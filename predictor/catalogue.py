@@ -154,7 +154,10 @@ def _tensors(named: Iterable[tuple[str, Shape]], types: dict[str, str]) -> Itera
         for size in shape:
             count *= size
         yield Tensor(
-            name, shape, types[name], count // type_block(types[name])[0] * type_block(types[name])[1]
+            name,
+            shape,
+            types[name],
+            count // type_block(types[name])[0] * type_block(types[name])[1],
         )
 
 

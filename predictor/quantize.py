@@ -118,6 +118,11 @@ def treatment_of(tail: str) -> str:
     return "16 bit" if any(part in tail for part in _KEPT_16_BIT) else "quantized"
 
 
+def is_kept(tail: str) -> bool:
+    """Say whether a tensor keeps 16 or 32 bits in some file types for its name alone."""
+    return treatment_of(tail) != "quantized" or tail in _F32_UNTIL_QUANTIZED
+
+
 def is_quantized(name: str, shape: Shape) -> bool:
     """Say whether llama-quantize changes this tensor at all."""
     return len(shape) > 1 and treatment_of(_split(name)[1]) == "quantized"
@@ -263,9 +268,7 @@ class Run:
         position, count = self._position(part, self._seen[part], block)
         self._seen[part] += 1
         cell = self._row.get(part)
-        facts = _Facts(
-            position, count, self._traits.gqa, self._traits.experts, self._imatrix
-        )
+        facts = _Facts(position, count, self._traits.gqa, self._traits.experts, self._imatrix)
         return self._raised(part, _choose(cell, self._default, facts) if cell else self._default)
 
     def _raised(self, part: str, chosen: str) -> str:

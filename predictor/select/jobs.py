@@ -9,14 +9,13 @@ from tokcast.predictor.errors import InputError
 from tokcast.predictor.header import Header
 from tokcast.predictor.model import model_spec
 from tokcast.predictor.select.candidate import Candidate, Origin, Unread
+from tokcast.predictor.select.candidates import Progress
 from tokcast.predictor.sources.web import Web
 from tokcast.predictor.spec import ModelSpec
 
 N_AT_ONCE = 16
 # Two files of a model differ in parameters by no more than rope tables and the like.
 _LIKE = 0.03
-# (headers done, of how many)
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, slots=True)

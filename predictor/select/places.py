@@ -25,8 +25,14 @@ def in_folder(folder: Path) -> list[Job]:
     """Return a job for each GGUF model below a folder, and each MLX model's folder."""
     files = files_in(folder)
     jobs = [
-        Job(str(files[name]), _model(files[name], name), label_of(name), "file",
-            partial(read_gguf_file, files[name]), path=str(files[name]))
+        Job(
+            str(files[name]),
+            _model(files[name], name),
+            label_of(name),
+            "file",
+            partial(read_gguf_file, files[name]),
+            path=str(files[name]),
+        )
         for name in models(files)
     ]
     for inner in _checkpoints(folder, files):
@@ -86,6 +92,10 @@ def _ollama(root: Path) -> Iterator[Job]:
         if host != "registry.ollama.ai":
             named = f"{host}/{named}"
         yield Job(
-            f"ollama:{named}:{tag}", f"ollama:{named}", label_of(f"-{tag}."), "ollama",
-            partial(read_gguf_file, blob), path=str(blob),
+            f"ollama:{named}:{tag}",
+            f"ollama:{named}",
+            label_of(f"-{tag}."),
+            "ollama",
+            partial(read_gguf_file, blob),
+            path=str(blob),
         )

@@ -172,7 +172,7 @@ def _comparable(rows: tuple[Published, ...]) -> tuple[Published, ...]:
     kinds: dict[tuple[str, str], list[Published]] = {}
     for row in rows:
         kinds.setdefault((row.reference, row.text), []).append(row)
-    return tuple(max(kinds.values(), key=len))
+    return tuple(max(kinds.values(), key=lambda listed: len(listed)))
 
 
 @cache

@@ -9,6 +9,8 @@ from tokcast.predictor.select.rows import Goal, Row
 GOALS: tuple[Goal, ...] = ("size", "speed", "quality", "turn", "memory")
 # Quantizations published to lose no more than this are taken as good ones of a model.
 GOOD_LOSS = 1.02
+# Without a published figure, so many bits a weight are taken for a better sign than fewer.
+MANY_BITS = 4.5
 # Speeds of one step of so much count as alike when quantizations of one model are compared.
 ALIKE = 1.15
 _SIXTEEN_BITS = frozenset({"F16", "BF16", "F32", "mlx-bf16"})
@@ -23,26 +25,28 @@ def ppl_ratio(row: Row) -> float | None:
     return 1.0 if row.candidate.quant in _SIXTEEN_BITS else None
 
 
-def _is_good(row: Row) -> int:
-    """Return 0 for a small published loss, 1 where too little is published, 2 for a larger one.
+def _standing(row: Row) -> int:
+    """Return how what is published of a file's loss speaks for it: the lower, the better.
 
-    One other model says too little of this one.
+    0 for a small loss, 2 for a larger one; 1 where nothing is published of a file of `MANY_BITS`
+    or more, 3 where it has fewer. One other model says too little of this one.
     """
     ratio, figure = ppl_ratio(row), row.loss.ppl_ratio
     if ratio is not None and ratio > GOOD_LOSS:
         return 2
-    if ratio is None or (figure is not None and figure.n == 1 and figure.of.endswith("models")):
-        return 1
-    return 0
+    is_thin = figure is not None and figure.n == 1 and figure.of.endswith("models")
+    if ratio is not None and not is_thin:
+        return 0
+    return 1 if row.candidate.bits_per_weight >= MANY_BITS else 3
 
 
 def _by_size(row: Row) -> Key:
-    good = _is_good(row)
-    size = -float(row.candidate.spec.n_params)
-    if good == 0:
-        alike = -math.floor(math.log(row.decode.tok_per_s) / math.log(ALIKE))
-        return (good, size, alike, ppl_ratio(row) or 0.0, -row.decode.tok_per_s)
-    return (good, size, ppl_ratio(row) or 0.0, -row.candidate.bits_per_weight)
+    standing, ratio = _standing(row), ppl_ratio(row) or 0.0
+    size, speed = -float(row.candidate.spec.n_params), -row.decode.tok_per_s
+    if standing == 0:
+        alike = -math.floor(math.log(-speed) / math.log(ALIKE))
+        return (standing, size, alike, ratio, speed)
+    return (standing, size, ratio, -row.candidate.bits_per_weight)
 
 
 def _by_quality(row: Row) -> Key:
@@ -116,7 +120,12 @@ def front(rows: Sequence[Row]) -> set[int]:
         _, ratio, slow, need, _ = point
         # Sorted, so that no later point has more parameters than an earlier one.
         for at, other in enumerate(kept):
-            if other[1] <= ratio and other[2] <= slow and other[3] <= need and other[:4] != point[:4]:
+            if (
+                other[1] <= ratio
+                and other[2] <= slow
+                and other[3] <= need
+                and other[:4] != point[:4]
+            ):
                 # Who beat one is likely to beat the next.
                 kept.insert(0, kept.pop(at))
                 break

@@ -7,10 +7,10 @@ multiplied. They come from `term_pair` and `scale` themselves, asked about one u
 
 import math
 from dataclasses import dataclass, field, replace
+from operator import mul
 
 from tokcast.predictor.coefficients import Coefficients
 from tokcast.predictor.effects import Shape
-from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import LedgerPlan, Work, Workload, compile_ledger
 from tokcast.predictor.prediction import Evidence
 from tokcast.predictor.roofline import (
@@ -23,11 +23,10 @@ from tokcast.predictor.roofline import (
     tokens_of,
 )
 from tokcast.predictor.spec import ModelSpec, WeightGroup
-from tokcast.predictor.terms import LAUNCH_SECONDS, Run, Term, TermKind, term_pair
+from tokcast.predictor.terms import LAUNCH_SECONDS, Term, TermKind, term_pair
 
 # Any type will do where only the model's shape is asked about.
 _SOME_TYPE = "Q8_0"
-_Terms = tuple[tuple[TermKind, float], ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +39,12 @@ class Speed:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
-class _Unit:
-    """What a byte, a matrix's parameter and a tensor of a weight group cost.
-
-    Seconds each; bytes read a stored byte and operations a parameter, for the ceiling.
-    """
-
-    per_byte: float
-    per_param: float
-    per_tensor: float
-    bytes_read: float
-    flops: float
+# What a stored byte, a matrix's parameter and a tensor of a weight group cost in seconds; bytes
+# read a stored byte and operations a parameter, for the ceiling.
+_Unit = tuple[float, float, float, float, float]
+# Seconds a unit by kind of term: those of a byte, those of an operation.
+_Terms = tuple[tuple[float, ...], tuple[float, ...]]
+_Kinds = tuple[tuple[TermKind, ...], tuple[TermKind, ...]]
 
 
 @dataclass(slots=True)
@@ -62,12 +55,13 @@ class _Body:
     plan: LedgerPlan
     shape: Shape
     n_token: int
+    launch_s: float
     seconds: float = 0.0
     n_bytes: float = 0.0
     flops: float = 0.0
     per_lookup: float = 0.0
     units: dict[tuple[str, str, float], _Unit] = field(default_factory=dict)
-    factors: dict[tuple[str, str], float] = field(default_factory=dict)
+    factors: dict[str, _Terms] = field(default_factory=dict)
 
 
 class Plans:
@@ -99,13 +93,11 @@ class Speeds:
         self._flop_s = 1 / ceiling_tok_per_s((Work("", "", 0.0, 1.0, 0.0),), host, 1)
         self._bodies: dict[int, _Body] = {}
         self._shares: dict[tuple[str, float], tuple[float, float, float]] = {}
-        self._terms: dict[tuple[str, str], tuple[_Terms, _Terms]] = {}
+        self._terms: dict[tuple[str, str], _Terms] = {}
+        self._kinds: dict[str, _Kinds] = {}
         # Effects of a model's shape are found relative to this one's.
         self._some = Shape(model="", architecture="", embedding_length=4096)
-        self._some_launch_s = LAUNCH_SECONDS * math.exp(
-            self._log("launch", "launches", "", self._some)
-        )
-        self._some_logs: dict[tuple[str, str], float] = {}
+        self._some_scales: dict[tuple[str, str], float] = {}
         self._intervals: dict[str, tuple[float, float]] = {}
 
     def of(self, spec: ModelSpec) -> Speed:
@@ -120,13 +112,11 @@ class Speeds:
             unit = units.get(key)
             if unit is None:
                 unit = units[key] = self._unit(g, body)
-            seconds += (
-                g.n_bytes * unit.per_byte
-                + g.n_matmul_params * unit.per_param
-                + g.n_tensors * unit.per_tensor
-            )
-            n_bytes += g.n_bytes * unit.bytes_read
-            flops += g.n_matmul_params * unit.flops
+            per_byte, per_param, per_tensor, read, operations = unit
+            size, n_params = g.n_bytes, g.n_matmul_params
+            seconds += size * per_byte + n_params * per_param + g.n_tensors * per_tensor
+            n_bytes += size * read
+            flops += n_params * operations
         lookup_s, lookup_bytes = self._lookups(spec, body)
         seconds, n_bytes = seconds + lookup_s, n_bytes + lookup_bytes
         return self._speed(spec, seconds, max(n_bytes * self._byte_s, flops * self._flop_s))
@@ -161,16 +151,18 @@ class Speeds:
         load = self.question.workload
         plan = self._plans.of(spec)
         n_token, n_ubatch = _tokens(load)
+        shape = shape_of(spec, load)
         works = plan.fixed(n_token, n_ubatch) + plan.at_depth(n_token, load.n_depth, n_ubatch)
         weights = sum(g.read_fraction > 0 for g in plan.groups)
-        body = _Body(spec.layers, plan, shape_of(spec, load), n_token)
+        launch_s = LAUNCH_SECONDS * self._scale("launch", "launches", "", shape)
+        body = _Body(spec.layers, plan, shape, n_token, launch_s)
         for work in works[weights:]:
             if work.component == "embedding":
-                body.per_lookup = work.n_launches * self._launch_s(body)
+                body.per_lookup = work.n_launches * body.launch_s
                 continue
             per_byte, per_flop = self._per_unit(work.component, work.type, body)
             body.seconds += work.bytes * per_byte + work.flops * per_flop
-            body.seconds += work.n_launches * self._launch_s(body)
+            body.seconds += work.n_launches * body.launch_s
             body.n_bytes += work.bytes
             body.flops += work.flops
         self._bodies[id(spec.layers)] = body
@@ -179,13 +171,8 @@ class Speeds:
     def _unit(self, group: WeightGroup, body: _Body) -> _Unit:
         n_bytes, flops, launches = self._share(group, body)
         per_byte, per_flop = self._per_unit(group.component, group.type, body)
-        return _Unit(
-            per_byte=n_bytes * per_byte,
-            per_param=flops * per_flop,
-            per_tensor=launches * self._launch_s(body),
-            bytes_read=n_bytes,
-            flops=flops,
-        )
+        launch_s = launches * body.launch_s
+        return n_bytes * per_byte, flops * per_flop, launch_s, n_bytes, flops
 
     def _share(self, group: WeightGroup, body: _Body) -> tuple[float, float, float]:
         """Return bytes, operations and launches for a byte, a parameter and a tensor."""
@@ -203,24 +190,32 @@ class Speeds:
         key = (component, type_name)
         found = self._terms.get(key)
         if found is None:
-            host, phase = self.question.host, self.question.workload.phase
-            one = Work(component, type_name, 1.0, 1.0, 0.0)
-            found = self._terms[key] = tuple(
-                tuple(
-                    (t.kind, t.seconds * math.exp(self._log(t.kind, component, type_name, self._some)))
-                    for t in term_pair(work, host, phase)
-                )
-                for work in (replace(one, flops=0.0), replace(one, bytes=0.0))
-            )
+            found = self._terms[key] = self._some_terms(component, type_name)
         by_byte, by_flop = found
-        return (
-            sum(s * self._factor(kind, component, body) for kind, s in by_byte),
-            sum(s * self._factor(kind, component, body) for kind, s in by_flop),
-        )
+        factors = body.factors.get(component)
+        if factors is None:
+            of_byte, of_flop = self._kinds[component]
+            factors = body.factors[component] = (
+                tuple(self._factor(kind, component, body) for kind in of_byte),
+                tuple(self._factor(kind, component, body) for kind in of_flop),
+            )
+        return sum(map(mul, by_byte, factors[0])), sum(map(mul, by_flop, factors[1]))
 
-    def _launch_s(self, body: _Body) -> float:
-        factor = self._factor("launch", "launches", body)
-        return self._some_launch_s * factor
+    def _some_terms(self, component: str, type_name: str) -> _Terms:
+        """Return the seconds of a byte and of an operation for some shape, by kind of term."""
+        host, phase = self.question.host, self.question.workload.phase
+        of_byte = tuple(term_pair(Work(component, type_name, 1.0, 0.0, 0.0), host, phase))
+        of_flop = tuple(term_pair(Work(component, type_name, 0.0, 1.0, 0.0), host, phase))
+        # Which kinds of terms there are depends on the component alone.
+        self._kinds[component] = (
+            tuple(t.kind for t in of_byte),
+            tuple(t.kind for t in of_flop),
+        )
+        by_byte, by_flop = (
+            tuple(t.seconds * self._scale(t.kind, component, type_name, self._some) for t in each)
+            for each in (of_byte, of_flop)
+        )
+        return by_byte, by_flop
 
     def _factor(self, kind: TermKind, component: str, body: _Body) -> float:
         """Return what a body's shape does to a term beside some other shape, whatever the type.
@@ -228,27 +223,17 @@ class Speeds:
         No effect depends on a type and a model's shape at once.
         """
         place = (kind, component)
-        factor = body.factors.get(place)
-        if factor is None:
-            some = self._some_logs.get(place)
-            if some is None:
-                some = self._some_logs[place] = self._log(kind, component, _SOME_TYPE, self._some)
-            factor = math.exp(self._log(kind, component, _SOME_TYPE, body.shape) - some)
-            body.factors[place] = factor
-        return factor
+        some = self._some_scales.get(place)
+        if some is None:
+            some = self._scale(kind, component, _SOME_TYPE, self._some)
+            self._some_scales[place] = some
+        return self._scale(kind, component, _SOME_TYPE, body.shape) / some
 
-    def _log(self, kind: TermKind, component: str, type_name: str, shape: Shape) -> float:
+    def _scale(self, kind: TermKind, component: str, type_name: str, shape: Shape) -> float:
         term = Term(kind, component, type_name, 1.0)
-        return math.log(scale(self._coefficients.effects, term, self.question, shape))
+        return scale(self._coefficients.effects, term, self.question, shape)
 
 
 def _tokens(load: Workload) -> tuple[int, int]:
     """Return the tokens run through the model and the micro-batch."""
     return (1, 1) if load.phase == "decode" else (load.n_prompt, load.n_ubatch)
-
-
-def speeds(
-    workload: Workload, host: Host, run: Run, coefficients: Coefficients, plans: Plans, level: float
-) -> Speeds:
-    """Return the speeds of one workload."""
-    return Speeds(Question(workload, host, run, level), coefficients, plans)
