@@ -2,13 +2,12 @@
 
 from collections.abc import Iterator, Sequence
 
+from tokcast.cli.options import host_of
 from tokcast.cli.render import Report, Table, rate
 from tokcast.cli.select import (
     Request,
     Selection,
     formats_of,
-    goal_of,
-    host_of,
     lines_of,
     look,
     selection,
@@ -18,6 +17,7 @@ from tokcast.cli.select_data import record, selection_data
 from tokcast.cli.select_report import device, interval, miss, model_of, seconds
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
+from tokcast.predictor.select.ranking import goal_of
 from tokcast.predictor.select.rows import Row
 
 ALL = "all"

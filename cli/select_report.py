@@ -180,29 +180,28 @@ def _unread(s: Selection) -> tuple[str, ...]:
 
 def run_command(s: Selection, row: Row) -> str:
     """Return the command that downloads and runs a row's model."""
-    c = row.candidate
+    c, w = row.candidate, s.wishes
     if row.run.runtime == "mlx":
         return f"mlx_lm.server --model {shlex.quote(c.repo or c.path or 'MODEL')}"
     if c.origin == "ollama":
         return f"ollama run {shlex.quote(c.address.removeprefix('ollama:'))}"
+    layers = 0 if row.run.backend == "CPU" else 99
+    words = [f"llama-server {_weights(row)} -ngl {layers} -c {w.context}"]
+    settings = {"-ctk": w.type_k.lower(), "-ctv": w.type_v.lower(), "-ub": str(w.n_ubatch)}
+    usual = {"-ctk": "f16", "-ctv": "f16", "-ub": "512"}
+    words += [f"{flag} {value}" for flag, value in settings.items() if value != usual[flag]]
+    return " ".join(words if w.flash_attention else [*words, "-fa off"])
+
+
+def _weights(row: Row) -> str:
+    c = row.candidate
     if c.repo:
-        model = f"-hf {shlex.quote(f'{c.repo}:{c.quant}')}"
-    elif c.path:
-        model = f"-m {shlex.quote(c.path)}"
-    elif c.origin == "catalogue":
-        model = f"-hf OWNER/REPO:{c.quant}"
-    else:
-        model = f"--model-url {shlex.quote(c.address)}"
-    words = ["llama-server", model, f"-ngl {0 if row.run.backend == 'CPU' else 99}"]
-    words.append(f"-c {s.wishes.context}")
-    for flag, kind in (("-ctk", s.wishes.type_k), ("-ctv", s.wishes.type_v)):
-        if kind != "F16":
-            words.append(f"{flag} {kind.lower()}")
-    if s.wishes.n_ubatch != 512:
-        words.append(f"-ub {s.wishes.n_ubatch}")
-    if not s.wishes.flash_attention:
-        words.append("-fa off")
-    return " ".join(words)
+        return f"-hf {shlex.quote(f'{c.repo}:{c.quant}')}"
+    if c.path:
+        return f"-m {shlex.quote(c.path)}"
+    if c.origin == "catalogue":
+        return f"-hf OWNER/REPO:{c.quant}"
+    return f"--model-url {shlex.quote(c.address)}"
 
 
 def _where_to_find(row: Row) -> tuple[str, ...]:

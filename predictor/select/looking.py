@@ -1,7 +1,7 @@
 """Candidates that have to be looked for: in files, folders and repositories."""
 
 from collections.abc import Iterable
-from dataclasses import replace
+from functools import partial
 
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.select.candidate import Candidate, Found, Unread
@@ -14,6 +14,7 @@ from tokcast.predictor.sources.address import (
     CatalogueModel,
     HubModel,
     LocalModel,
+    OllamaModel,
     parse,
 )
 from tokcast.predictor.sources.listing import search
@@ -66,16 +67,18 @@ def _look(asked: Asked, web: Web, progress: Progress) -> Found:
 
 
 def _jobs(text: str, target: Address, web: Web) -> Iterable[Job]:
+    read_now = partial(read, target, web.settings)
     match target:
         case HubModel(quant=None, file=None):
             return in_repository(target, web)
         case LocalModel(path) if path.is_dir():
             return in_folder(path)
         case HubModel(repo):
-            origin, where = "hub", {"repo": repo}
+            found = Job(text, text, "", "hub", read_now, repo=repo)
         case LocalModel(path):
-            origin, where = "file", {"path": str(path)}
+            found = Job(text, text, "", "file", read_now, path=str(path))
+        case OllamaModel():
+            found = Job(text, text, "", "ollama", read_now)
         case _:
-            origin, where = "ollama" if text.lower().startswith("ollama:") else "web", {}
-    job = Job(text, text, "", origin, lambda: read(target, web.settings))
-    return [replace(job, **where)]
+            found = Job(text, text, "", "web", read_now)
+    return [found]

@@ -167,12 +167,12 @@ def _figure(rows: Iterable[Published], imatrix: bool, of: str) -> Figure:
     )
 
 
-def _comparable(rows: tuple[Published, ...]) -> tuple[Published, ...]:
+def _comparable(rows: Sequence[Published]) -> Sequence[Published]:
     """Return the rows with the reference and text that most have: others are another quantity."""
     kinds: dict[tuple[str, str], list[Published]] = {}
     for row in rows:
         kinds.setdefault((row.reference, row.text), []).append(row)
-    return tuple(max(kinds.values(), key=lambda listed: len(listed)))
+    return max(kinds.values(), key=len)
 
 
 @cache

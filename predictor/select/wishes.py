@@ -3,6 +3,7 @@
 import math
 from dataclasses import dataclass
 
+from tokcast.predictor.memory import padded
 from tokcast.predictor.select.presets import Preset
 
 # Tokens generated from a depth on, whose middle one is predicted, as `tokcast predict` does.
@@ -39,7 +40,8 @@ class Wishes:
         if self.n_context is not None:
             return self.n_context
         if self.preset is not None:
-            return max(self.preset.context_at_end, self.preset.first_input + self.preset.output)
+            end = self.preset.first_input + self.preset.output
+            return padded(max(self.preset.context_at_end, end))
         return max(4096, self.at_depth + self.n_prompt + N_GEN)
 
 
