@@ -24,7 +24,7 @@ from tokcast.hosts.quantity import parse_seconds
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.select.candidate import Found
-from tokcast.predictor.select.candidates import Asked, find
+from tokcast.predictor.select.candidates import Asked, whole_catalogue
 from tokcast.predictor.select.presets import preset
 from tokcast.predictor.select.ranking import goal_of, ranked
 from tokcast.predictor.select.rows import Goal, Judge, Row
@@ -227,15 +227,19 @@ def no_collecting() -> Iterator[None]:
             gc.enable()
 
 
-def look(request: Request, formats: tuple[str, ...]) -> Found:
+def candidates_of(request: Request, formats: tuple[str, ...]) -> Found:
     """Return the candidates, showing how far it is."""
-    settings = from_environ(os.environ, request.offline or None)
+    asked = asked_of(request, formats)
     with Progress() as progress, no_collecting():
-        return find(
-            asked_of(request, formats),
-            settings,
-            lambda n, of: progress(f"reading headers: {n} of {of}") if of > 1 else None,
-        )
+        if asked.is_catalogue:
+            return whole_catalogue(formats)
+        from tokcast.predictor.select.looking import look  # the network takes long to import
+
+        def show(n: int, of: int) -> None:
+            if of > 1:
+                progress(f"reading headers: {n} of {of}")
+
+        return look(asked, from_environ(os.environ, request.offline or None), show)
 
 
 def select(request: Request) -> Selection:
@@ -243,7 +247,7 @@ def select(request: Request) -> Selection:
     goal = goal_of(request.sort)
     wishes, is_usual = wishes_of(request)
     host, notes = host_of(request.host, request.bandwidth, request.tflops, request.memory)
-    found = look(request, formats_of(request.runtime, host))
+    found = candidates_of(request, formats_of(request.runtime, host))
     return selection(request, host, notes, found, replace(wishes), goal, is_usual)
 
 

@@ -5,7 +5,6 @@ from dataclasses import dataclass
 
 from tokcast.predictor import catalogue
 from tokcast.predictor.select.candidate import Candidate, Found
-from tokcast.predictor.sources.settings import Settings
 from tokcast.predictor.variants import Variants
 
 MLX = "mlx-"
@@ -34,19 +33,12 @@ class Asked:
         return not (self.addresses or self.search or self.author or self.is_local)
 
 
-def find(asked: Asked, settings: Settings, progress: Progress) -> Found:
-    """Return the candidates; what can't be read is told beside them.
-
-    Raises InputError for an address that is none, and where the only one can't be looked at.
-    """
-    if asked.is_catalogue:
-        names = catalogue.names()
-        found = tuple(c for name in names for c in of_catalogue(name, None, asked.formats))
-        n_types = len(_file_types(asked.formats))
-        return Found(found, (), (f"the catalogue: {len(names)} models in {n_types} file types",))
-    from tokcast.predictor.select.looking import look  # the network takes long to import
-
-    return look(asked, settings, progress)
+def whole_catalogue(formats: tuple[str, ...]) -> Found:
+    """Return every model of the catalogue in every file type of the formats."""
+    names = catalogue.names()
+    found = tuple(c for name in names for c in of_catalogue(name, None, formats))
+    n_types = len(_file_types(formats))
+    return Found(found, (), (f"the catalogue: {len(names)} models in {n_types} file types",))
 
 
 def of_catalogue(name: str, file_type: str | None, formats: tuple[str, ...]) -> Iterator[Candidate]:
