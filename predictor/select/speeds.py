@@ -15,15 +15,17 @@ from tokcast.predictor.ledger import LedgerPlan, Work, Workload, compile_ledger
 from tokcast.predictor.prediction import Evidence
 from tokcast.predictor.roofline import (
     Question,
+    cap_of,
     ceiling_tok_per_s,
     evidence_of,
     interval_of,
     scale,
     shape_of,
+    shares_of,
     tokens_of,
 )
 from tokcast.predictor.spec import ModelSpec, WeightGroup
-from tokcast.predictor.terms import LAUNCH_SECONDS, Term, TermKind, term_pair
+from tokcast.predictor.terms import LAUNCH_SECONDS, OVERLAP, Term, TermKind, term_pair
 
 # Any type will do where only the model's shape is asked about.
 _SOME_TYPE = "Q8_0"
@@ -39,10 +41,11 @@ class Speed:
     seconds: float
 
 
-# What a stored byte, a matrix's parameter and a tensor of a weight group cost in seconds; bytes
-# read a stored byte and operations a parameter, for the ceiling.
-_Unit = tuple[float, float, float, float, float]
-# Seconds a unit by kind of term: those of a byte, those of an operation.
+# What a weight group's figures cost in seconds: a stored byte's memory, a parameter's
+# arithmetic, what of a byte overlaps with neither, a tensor's launches. Then bytes read a stored
+# byte and operations a parameter, for the ceiling.
+_Unit = tuple[float, float, float, float, float, float]
+# Seconds of a byte's and of an operation's terms, and the same terms' kinds.
 _Terms = tuple[tuple[float, ...], tuple[float, ...]]
 _Kinds = tuple[tuple[TermKind, ...], tuple[TermKind, ...]]
 
@@ -86,6 +89,7 @@ class Speeds:
         self.question = question
         self._coefficients = coefficients
         self._plans = plans
+        self._power = OVERLAP[question.workload.phase]
         self._n_tokens = tokens_of(question.workload)
         self.evidence: Evidence = evidence_of(coefficients, question)
         host = question.host
@@ -103,23 +107,35 @@ class Speeds:
     def of(self, spec: ModelSpec) -> Speed:
         """Return the speed of a model, as `predict` would."""
         body = self._bodies.get(id(spec.layers)) or self._body(spec)
-        seconds, n_bytes, flops, units = body.seconds, body.n_bytes, body.flops, body.units
+        seconds, n_bytes, flops = body.seconds, body.n_bytes, body.flops
+        units, power, root = body.units, self._power, 1 / self._power
+        # Groups of one component and type follow each other and overlap as one.
+        overlapping = aside = 0.0
+        component = type_name = ""
         for g in spec.groups:
             fraction = g.read_fraction
             if not fraction:
                 continue
-            key = (g.component, g.type, fraction)
-            unit = units.get(key)
+            if g.type != type_name or g.component != component:
+                seconds += overlapping**root + aside**root
+                overlapping = aside = 0.0
+                component, type_name = g.component, g.type
+            unit = units.get((component, type_name, fraction))
             if unit is None:
-                unit = units[key] = self._unit(g, body)
-            per_byte, per_param, per_tensor, read, operations = unit
+                unit = units[component, type_name, fraction] = self._unit(g, body)
+            memory, arithmetic, apart, launch, read, operations = unit
             size, n_params = g.n_bytes, g.n_matmul_params
-            seconds += size * per_byte + n_params * per_param + g.n_tensors * per_tensor
+            overlapping += (size * memory) ** power + (n_params * arithmetic) ** power
+            aside += (size * apart) ** power
+            seconds += g.n_tensors * launch
             n_bytes += size * read
             flops += n_params * operations
+        seconds += overlapping**root + aside**root
         lookup_s, lookup_bytes = self._lookups(spec, body)
-        seconds, n_bytes = seconds + lookup_s, n_bytes + lookup_bytes
-        return self._speed(spec, seconds, max(n_bytes * self._byte_s, flops * self._flop_s))
+        n_bytes += lookup_bytes
+        return self._speed(
+            spec, seconds + lookup_s, max(n_bytes * self._byte_s, flops * self._flop_s)
+        )
 
     def _lookups(self, spec: ModelSpec, body: _Body) -> tuple[float, float]:
         """Return seconds and bytes of fetching tokens' rows from the tables."""
@@ -136,9 +152,10 @@ class Speeds:
 
     def _speed(self, spec: ModelSpec, seconds: float, least_seconds: float) -> Speed:
         n = self._n_tokens
-        rate = n / max(seconds, least_seconds)
+        cap = cap_of(self.question.host, n / least_seconds if least_seconds else math.inf)
+        rate = min(n / seconds, cap)
         low, high = self._interval(spec)
-        return Speed(rate, rate * low, min(rate * high, n / least_seconds), n / rate)
+        return Speed(rate, rate * low, min(rate * high, cap), n / rate)
 
     def _interval(self, spec: ModelSpec) -> tuple[float, float]:
         found = self._intervals.get(spec.confidence)
@@ -160,19 +177,27 @@ class Speeds:
             if work.component == "embedding":
                 body.per_lookup = work.n_launches * body.launch_s
                 continue
-            per_byte, per_flop = self._per_unit(work.component, work.type, body)
-            body.seconds += work.bytes * per_byte + work.flops * per_flop
             body.seconds += work.n_launches * body.launch_s
             body.n_bytes += work.bytes
             body.flops += work.flops
+        rest = [w for w in works[weights:] if w.component != "embedding"]
+        found = [t for w in rest for t in term_pair(w, self.question.host, load.phase)]
+        scales = [self._scale(t.kind, t.component, t.type, shape) for t in found]
+        body.seconds += sum(share.seconds for share in shares_of(found, scales, load.phase))
         self._bodies[id(spec.layers)] = body
         return body
 
     def _unit(self, group: WeightGroup, body: _Body) -> _Unit:
         n_bytes, flops, launches = self._share(group, body)
-        per_byte, per_flop = self._per_unit(group.component, group.type, body)
-        launch_s = launches * body.launch_s
-        return n_bytes * per_byte, flops * per_flop, launch_s, n_bytes, flops
+        memory, arithmetic, apart = self._per_unit(group.component, group.type, body)
+        return (
+            n_bytes * memory,
+            flops * arithmetic,
+            n_bytes * apart,
+            launches * body.launch_s,
+            n_bytes,
+            flops,
+        )
 
     def _share(self, group: WeightGroup, body: _Body) -> tuple[float, float, float]:
         """Return bytes, operations and launches for a byte, a parameter and a tensor."""
@@ -185,8 +210,8 @@ class Speeds:
             found = self._shares[key] = (work.bytes, work.flops, work.n_launches)
         return found
 
-    def _per_unit(self, component: str, type_name: str, body: _Body) -> tuple[float, float]:
-        """Return the fitted seconds of a byte and of an operation."""
+    def _per_unit(self, component: str, type_name: str, body: _Body) -> tuple[float, float, float]:
+        """Return the fitted seconds of a byte, of an operation, and of a byte's other terms."""
         key = (component, type_name)
         found = self._terms.get(key)
         if found is None:
@@ -199,7 +224,8 @@ class Speeds:
                 tuple(self._factor(kind, component, body) for kind in of_byte),
                 tuple(self._factor(kind, component, body) for kind in of_flop),
             )
-        return sum(map(mul, by_byte, factors[0])), sum(map(mul, by_flop, factors[1]))
+        memory, *others = map(mul, by_byte, factors[0])
+        return memory, sum(map(mul, by_flop, factors[1])), sum(others)
 
     def _some_terms(self, component: str, type_name: str) -> _Terms:
         """Return the seconds of a byte and of an operation for some shape, by kind of term."""
