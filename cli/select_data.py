@@ -5,6 +5,7 @@ from typing import Any
 
 from tokcast.cli.select import Selection
 from tokcast.predictor.select.quality import Figure
+from tokcast.predictor.select.ranking import front
 from tokcast.predictor.select.rows import Row
 
 
@@ -62,6 +63,12 @@ def record(s: Selection, row: Row, on_front: bool) -> dict[str, Any]:
         "pareto_front": on_front,
         "misses": "; ".join(f"{m.wish}: {m.found} against {m.limit}" for m in row.misses) or None,
     }
+
+
+def selection_records(s: Selection) -> list[dict[str, Any]]:
+    """Return every candidate of a choice as flat fields."""
+    places = front(s.rows)
+    return [record(s, row, i in places) for i, row in enumerate(s.rows)]
 
 
 def _losses(row: Row) -> dict[str, Any]:

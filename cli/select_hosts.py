@@ -45,7 +45,9 @@ def hosts_report(request: Request, text: str, top: int) -> tuple[Report, int]:
         raise InputError("--hosts: expected a MODEL to run on them, such as qwen3-8b@Q4_K_M")
     wishes, is_usual = wishes_of(request)
     goal = goal_of(request.sort)
-    found = candidates_of(request, formats_of(request.runtime or "llama.cpp", Host("", "", "cpu", "", 1.0)))
+    found = candidates_of(
+        request, formats_of(request.runtime or "llama.cpp", Host("", "", "cpu", "", 1.0))
+    )
     selections = [
         selection(request, host, notes, found, wishes, goal, is_usual)
         for host, notes in _hosts(text)

@@ -8,7 +8,7 @@ from typing import Any
 from tokcast.cli.names import short_name
 from tokcast.cli.render import Report, Table, count, rate, size
 from tokcast.cli.select import USUAL_MIN_DECODE, Selection
-from tokcast.cli.select_data import record, selection_data
+from tokcast.cli.select_data import record, selection_data, selection_records
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.select.quality import Figure, cache_loss
 from tokcast.predictor.select.ranking import GOOD_LOSS, best_of_each, front, ppl_ratio
@@ -246,7 +246,7 @@ def choice(
         tables.append(_others_table((s, *others)))
     pick, records, elsewhere = s.pick, list[dict[str, Any]](), list[dict[str, Any]]()
     if with_data:
-        records = [record(s, row, i in places) for i, row in enumerate(s.rows)]
+        records = selection_records(s)
         elsewhere = [record(o, row, False) for o in others for row in o.rows]
     return Report(
         verdict=_verdict(s),
