@@ -171,5 +171,5 @@ Hosts = Annotated[
     typer.Option("--hosts", metavar="FILE", help="Which of these hosts will do; all for all."),
 ]
 Plot = Annotated[
-    str | None, typer.Option("--plot", metavar="FILE", help="Draw speed over loss (.svg or .png).")
+    str | None, typer.Option("--plot", metavar="FILE", help="Draw speed over loss into an .svg.")
 ]

@@ -1,6 +1,7 @@
 """The other way round: which hosts run a model fast enough."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from tokcast.cli.options import host_of
 from tokcast.cli.render import Report, Table, rate
@@ -17,10 +18,12 @@ from tokcast.cli.select_data import record, selection_data
 from tokcast.cli.select_report import device, interval, miss, model_of, seconds
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
+from tokcast.predictor.select.candidate import Found
 from tokcast.predictor.select.ranking import goal_of
 from tokcast.predictor.select.rows import Row
 
 ALL = "all"
+FORMATS = ("gguf", "mlx")
 
 
 def _hosts(text: str) -> Iterator[tuple[Host, tuple[str, ...]]]:
@@ -31,6 +34,12 @@ def _hosts(text: str) -> Iterator[tuple[Host, tuple[str, ...]]]:
         return
     for name in lines_of(text):
         yield host_of(name, None, None, None)
+
+
+def _for_host(found: Found, request: Request, host: Host) -> Found:
+    """Return the candidates that a runtime of the host reads."""
+    formats = formats_of(request.runtime, host)
+    return replace(found, candidates=tuple(c for c in found.candidates if c.spec.format in formats))
 
 
 def _least_first(pair: tuple[Selection, Row]) -> tuple[bool, float]:
@@ -45,11 +54,9 @@ def hosts_report(request: Request, text: str, top: int) -> tuple[Report, int]:
         raise InputError("--hosts: expected a MODEL to run on them, such as qwen3-8b@Q4_K_M")
     wishes, is_usual = wishes_of(request)
     goal = goal_of(request.sort)
-    found = candidates_of(
-        request, formats_of(request.runtime or "llama.cpp", Host("", "", "cpu", "", 1.0))
-    )
+    found = candidates_of(request, FORMATS)
     selections = [
-        selection(request, host, notes, found, wishes, goal, is_usual)
+        selection(request, host, notes, _for_host(found, request, host), wishes, goal, is_usual)
         for host, notes in _hosts(text)
     ]
     best = sorted(((s, s.rows[0]) for s in selections if s.rows), key=_least_first)
