@@ -139,7 +139,7 @@ def _ruled_out(s: Selection) -> str:
 
 def _notes(s: Selection) -> tuple[str, ...]:
     notes = [_ruled_out(s), _ORDER[s.goal]] if s.rows else []
-    if s.is_usual_speed and s.wishes.min_decode is not None:
+    if s.rows and s.is_usual_speed:
         notes.append(f"At least {USUAL_MIN_DECODE:g} tok/s is taken for granted (--min-decode).")
     if s.rows:
         notes.append(

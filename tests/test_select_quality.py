@@ -5,7 +5,6 @@ import pytest
 from tokcast.predictor.select.quality import METRICS, NOTHING, band_of, cache_loss, loss_of
 
 
-
 @pytest.mark.parametrize(
     ("n_params", "band"),
     [(2.9e9, "<3B"), (3e9, "3-6B"), (8e9, "6-16B"), (16e9, "16-50B"), (70e9, ">50B")],
