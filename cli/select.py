@@ -18,7 +18,7 @@ from tokcast.cli.options import (
     runtime_of,
 )
 from tokcast.cli.progress import Progress
-from tokcast.cli.render import check_format, render
+from tokcast.cli.render import Report, check_format, render
 from tokcast.fits.released import released
 from tokcast.hosts.quantity import parse_seconds
 from tokcast.predictor.errors import InputError
@@ -230,7 +230,7 @@ def no_collecting() -> Iterator[None]:
 def candidates_of(request: Request, formats: tuple[str, ...]) -> Found:
     """Return the candidates, showing how far it is."""
     asked = asked_of(request, formats)
-    with Progress() as progress, no_collecting():
+    with Progress() as progress:
         if asked.is_catalogue:
             return whole_catalogue(formats)
         from tokcast.predictor.select.looking import look  # the network takes long to import
@@ -262,8 +262,7 @@ def selection(
 ) -> Selection:
     """Return candidates on one host, best first."""
     judge = judge_of(request, host, wishes)
-    with no_collecting():
-        rows = ranked(map(judge.row, found.candidates), goal)
+    rows = ranked(map(judge.row, found.candidates), goal)
     return Selection(
         host,
         wishes,
@@ -278,29 +277,32 @@ def selection(
 
 def run(request: Request, show: Show, output: str) -> int:
     """Print the choice; exit code 1 when no candidate meets the wishes."""
+    check_format(output)
+    with no_collecting():
+        made, code = _report(request, show, output)
+        print(render(made, output))
+    return code
+
+
+def _report(request: Request, show: Show, output: str) -> tuple[Report, int]:
     from tokcast.cli import select_report as report
 
-    check_format(output)
     top = one_count(show.top, "--top")
     if show.hosts is not None:
         from tokcast.cli.select_hosts import hosts_report
 
-        made, code = hosts_report(request, show.hosts, top)
-        print(render(made, output))
-        return code
+        return hosts_report(request, show.hosts, top)
     chosen = select(request)
     if show.plot is not None:
         from tokcast.cli.select_plot import draw
 
         draw(chosen, show.plot)
+    code = 0 if chosen.pick is not None else 1
     if show.why is not None:
-        made = report.why(chosen, show.why, top)
-    else:
-        others = _what_if(request, show.what_if, chosen)
-        with_data = output not in ("table", "md")
-        made = report.choice(chosen, others, top, show.quants, with_data)
-    print(render(made, output))
-    return 0 if chosen.pick is not None else 1
+        return report.why(chosen, show.why, top), code
+    others = _what_if(request, show.what_if, chosen)
+    with_data = output not in ("table", "md")
+    return report.choice(chosen, others, top, show.quants, with_data), code
 
 
 def _what_if(request: Request, names: tuple[str, ...], chosen: Selection) -> list[Selection]:

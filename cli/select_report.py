@@ -11,7 +11,7 @@ from tokcast.cli.select import USUAL_MIN_DECODE, Selection
 from tokcast.cli.select_data import record, selection_data, selection_records
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.select.quality import Figure, cache_loss
-from tokcast.predictor.select.ranking import GOOD_LOSS, best_of_each, front, ppl_ratio
+from tokcast.predictor.select.ranking import GOOD_LOSS, best_of_each, is_unbeaten, ppl_ratio
 from tokcast.predictor.select.rows import Row
 from tokcast.predictor.select.wishes import Miss
 
@@ -238,9 +238,7 @@ def choice(
     one_model = len(names) == 1
     shown = list(s.rows) if quants or one_model else best_of_each(s.rows)
     feasible = [row for row in shown if row.is_feasible][:top]
-    places = front(s.rows)
-    unbeaten = {id(s.rows[i]) for i in places}
-    marked = {i for i, row in enumerate(feasible) if id(row) in unbeaten}
+    marked = {i for i, row in enumerate(feasible) if is_unbeaten(row, s.rows)}
     tables = [_table(s, feasible, marked, one_model)] if feasible else []
     if others:
         tables.append(_others_table((s, *others)))

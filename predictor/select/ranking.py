@@ -101,6 +101,27 @@ def best_of_each(rows: Iterable[Row]) -> list[Row]:
     return list(found.values())
 
 
+def _point(row: Row) -> Key | None:
+    """Return what counts on the front, the smaller the better; None for what is on none."""
+    ratio = ppl_ratio(row)
+    if ratio is None or row.misses:
+        return None
+    return (-row.candidate.spec.n_params, ratio, -row.decode.tok_per_s, row.need_bytes)
+
+
+def _beats(a: Key, b: Key) -> bool:
+    return a[0] <= b[0] and a[1] <= b[1] and a[2] <= b[2] and a[3] <= b[3] and a != b
+
+
+def is_unbeaten(row: Row, rows: Sequence[Row]) -> bool:
+    """Return whether a row is on the front of all rows, without working the front out."""
+    point = _point(row)
+    if point is None:
+        return False
+    points = map(_point, rows)
+    return not any(other is not None and _beats(other, point) for other in points)
+
+
 def front(rows: Sequence[Row]) -> set[int]:
     """Return the places of rows that no other row beats: the Pareto front.
 
@@ -108,27 +129,15 @@ def front(rows: Sequence[Row]) -> set[int]:
     speed or memory, and worse in one of them. Rows that miss a wish or have no published
     figure are on no front.
     """
-    points = []
-    for i, row in enumerate(rows):
-        ratio = ppl_ratio(row)
-        if ratio is not None and row.is_feasible:
-            n_params = -row.candidate.spec.n_params
-            points.append((n_params, ratio, -row.decode.tok_per_s, row.need_bytes, i))
-    points.sort()
-    kept: list[tuple[float, float, float, float, int]] = []
-    for point in points:
-        _, ratio, slow, need, _ = point
+    points = sorted((p, i) for i, row in enumerate(rows) if (p := _point(row)) is not None)
+    kept: list[tuple[Key, int]] = []
+    for point, i in points:
         # Sorted, so that no later point has more parameters than an earlier one.
-        for at, other in enumerate(kept):
-            if (
-                other[1] <= ratio
-                and other[2] <= slow
-                and other[3] <= need
-                and other[:4] != point[:4]
-            ):
+        for at, (other, _) in enumerate(kept):
+            if _beats(other, point):
                 # Who beat one is likely to beat the next.
                 kept.insert(0, kept.pop(at))
                 break
         else:
-            kept.append(point)
-    return {point[4] for point in kept}
+            kept.append((point, i))
+    return {i for _, i in kept}
