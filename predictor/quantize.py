@@ -83,10 +83,22 @@ CONDITIONS: dict[str, Callable[[_Facts], bool]] = {
 }
 
 
+@cache
+def _parsed(cell: str) -> tuple[tuple[tuple[Callable[[_Facts], bool], ...], str], ...]:
+    """Return a cell's choices: (conditions that all must hold, type)."""
+    choices = (choice.rpartition(":") for choice in cell.split())
+    return tuple(
+        (tuple(CONDITIONS[c] for c in conditions.split("&") if c), name)
+        for conditions, _, name in choices
+    )
+
+
 def _choose(cell: str, default: str, facts: _Facts) -> str:
-    for choice in cell.split():
-        conditions, _, name = choice.rpartition(":")
-        if all(CONDITIONS[c](facts) for c in conditions.split("&") if c):
+    for conditions, name in _parsed(cell):
+        for holds in conditions:
+            if not holds(facts):
+                break
+        else:
             return name
     return default
 

@@ -89,8 +89,9 @@ class _Body:
             for name, shape in outside(arch)
         ]
         self.n_active = sum(slot.n_active * len(slot.where) for slot in slots)
-        fixed = [] if is_mlx else [slot for slot in slots if is_fixed(slot.tail, slot.shape)]
-        self.slots = tuple(slots) if is_mlx else _joined(s for s in slots if s not in fixed)
+        fixed = [] if is_mlx else [s for s in slots if is_fixed(s.tail, s.shape)]
+        others = slots if is_mlx else [s for s in slots if not is_fixed(s.tail, s.shape)]
+        self.slots = tuple(others) if is_mlx else _joined(others)
         self.layout = 0 if is_mlx else self.rules.layout(self.slots)
         self.fixed = _sums(fixed, map(_fixed_counts, fixed))
         self.fixed_groups = {key: group_of(key, total) for key, total in self.fixed.items()}

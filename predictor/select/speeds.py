@@ -63,6 +63,7 @@ class _Body:
     n_bytes: float = 0.0
     flops: float = 0.0
     per_lookup: float = 0.0
+    lookups: dict[str, float] = field(default_factory=dict)
     units: dict[tuple[str, str, float], _Unit] = field(default_factory=dict)
     factors: dict[str, _Terms] = field(default_factory=dict)
 
@@ -146,7 +147,11 @@ class Speeds:
         seconds, n_bytes = body.per_lookup * len(sizes), 0.0
         for type_name, size in sizes.items():
             moved = float(size * body.n_token)
-            seconds += moved * self._per_unit("embedding", type_name, body)[0]
+            per_byte = body.lookups.get(type_name)
+            if per_byte is None:
+                per_byte = self._per_unit("embedding", type_name, body)[0]
+                body.lookups[type_name] = per_byte
+            seconds += moved * per_byte
             n_bytes += moved
         return seconds, n_bytes
 
