@@ -17,6 +17,7 @@ from tokcast.cli.options import (
     one_count,
     runtime_of,
 )
+from tokcast.cli.predict import run_with
 from tokcast.cli.progress import Progress
 from tokcast.cli.render import Report, check_format, render
 from tokcast.fits.released import released
@@ -205,7 +206,8 @@ def run_of(request: Request, host: Host) -> Callable[[str], Run]:
     def run(model_format: str) -> Run:
         name = runtime_of(None, model_format)
         asked = None if name == "mlx" else request.backend
-        return Run(name, backend_of(asked, name, host))
+        backend = backend_of(asked, name, host)
+        return run_with(name, backend, request.flash_attn, is_here=request.host is None)
 
     return run
 
@@ -311,7 +313,7 @@ def _what_if(request: Request, names: tuple[str, ...], chosen: Selection) -> lis
         host, notes = host_of(name, None, None, None)
         found.append(
             selection(
-                replace(request, backend=None),
+                replace(request, host=name, backend=None),
                 host,
                 notes,
                 chosen.found,

@@ -56,7 +56,15 @@ def hosts_report(request: Request, text: str, top: int) -> tuple[Report, int]:
     goal = goal_of(request.sort)
     found = candidates_of(request, FORMATS)
     selections = [
-        selection(request, host, notes, _for_host(found, request, host), wishes, goal, is_usual)
+        selection(
+            replace(request, host=host.name),
+            host,
+            notes,
+            _for_host(found, request, host),
+            wishes,
+            goal,
+            is_usual,
+        )
         for host, notes in _hosts(text)
     ]
     best = sorted(((s, s.rows[0]) for s in selections if s.rows), key=_least_first)
