@@ -53,7 +53,7 @@ def predict(
 
 @overload
 def predict(
-    model: Sequence[str],
+    model: list[str] | tuple[str, ...],
     *,
     host: str | None = None,
     backend: str | None = None,
@@ -74,7 +74,7 @@ def predict(
 
 
 def predict(
-    model: str | Sequence[str],
+    model: str | list[str] | tuple[str, ...],
     *,
     host: str | None = None,
     backend: str | None = None,

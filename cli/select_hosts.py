@@ -55,18 +55,10 @@ def hosts_report(request: Request, text: str, top: int) -> tuple[Report, int]:
     wishes, is_usual = wishes_of(request)
     goal = goal_of(request.sort)
     found = candidates_of(request, FORMATS)
-    selections = [
-        selection(
-            replace(request, host=host.name),
-            host,
-            notes,
-            _for_host(found, request, host),
-            wishes,
-            goal,
-            is_usual,
-        )
-        for host, notes in _hosts(text)
-    ]
+    selections = []
+    for host, notes in _hosts(text):
+        there, readable = replace(request, host=host.name), _for_host(found, request, host)
+        selections.append(selection(there, host, notes, readable, wishes, goal, is_usual))
     best = sorted(((s, s.rows[0]) for s in selections if s.rows), key=_least_first)
     if not best:
         raise InputError(f"no model could be read: {'; '.join(u.why for u in found.unread)}")

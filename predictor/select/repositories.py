@@ -17,6 +17,7 @@ from tokcast.predictor.sources.local import read_path
 from tokcast.predictor.sources.mlx_repo import read_repo
 from tokcast.predictor.sources.parts import read_urls
 from tokcast.predictor.sources.places import find
+from tokcast.predictor.sources.vocabulary import Vocabulary
 from tokcast.predictor.sources.web import Web
 from tokcast.predictor.text import listing
 
@@ -61,14 +62,16 @@ def _gguf_jobs(
     here: Mapping[str, Path],
     web: Web,
 ) -> Iterator[Job]:
+    vocabularies: dict[str, Vocabulary] = {}
     for name, files in found.items():
         quant = label_of(name)
+        vocabulary = vocabularies.setdefault(_stem(name, quant), Vocabulary())
         yield Job(
             address=str(replace(model, file=name)),
             model=f"{model.repo}/{_stem(name, quant)}",
             quant=quant,
             origin="hub",
-            read=_reader(model, files, listed, here, web),
+            read=_reader(model, files, listed, here, web, vocabulary),
             repo=model.repo,
             licence=listed.licence,
         )
@@ -80,12 +83,13 @@ def _reader(
     listed: Repository,
     here: Mapping[str, Path],
     web: Web,
+    vocabulary: Vocabulary,
 ) -> Callable[[], Header]:
     if all(name in here for name in files):
         return partial(read_gguf_file, here[files[0]])
     urls = [file_url(model, web, name) for name in files]
     etags = {url: listed.files[name] for url, name in zip(urls, files, strict=True)}
-    return partial(read_urls, urls, str(replace(model, file=files[0])), web, etags)
+    return partial(read_urls, urls, str(replace(model, file=files[0])), web, etags, vocabulary)
 
 
 def _stem(name: str, quant: str) -> str:

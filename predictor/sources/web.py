@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from io import BytesIO
 from typing import TypeVar
 
 from tokcast.predictor.errors import InputError
+from tokcast.predictor.header import Header
 from tokcast.predictor.sources.cache import Entry, HeaderCache, open_cache
+from tokcast.predictor.sources.compact import pack, unpack
 from tokcast.predictor.sources.extent import MIB, gguf_target, safetensors_target
 from tokcast.predictor.sources.http_errors import HttpError, shown
 from tokcast.predictor.sources.remote import ChangedError, RemoteFile
 from tokcast.predictor.sources.session import Session
 from tokcast.predictor.sources.settings import Settings
+from tokcast.predictor.sources.vocabulary import Filling, Vocabulary
 
 T = TypeVar("T")
 Parse = Callable[[Callable[[int], bytes], int | None], T]
@@ -78,6 +82,50 @@ class Web:
             return result
 
         return self._get(url, etag, use, fetch)
+
+    def header(self, url: str, parse: Parse[Header], etag: str, vocabulary: Vocabulary) -> Header:
+        """Return the header of a GGUF file that may share its vocabulary with others.
+
+        It is kept as it was read, without the vocabulary.
+        """
+        key = f"header {url}"
+
+        def read(entry: Entry | None, shared: Vocabulary | None) -> Header:
+            fill = Filling(shared)
+            file = RemoteFile(
+                self._connected(),
+                url,
+                GGUF.first_bytes if shared is None else LATER_GGUF_PART.first_bytes,
+                fill.target,
+                entry.etag if entry else "",
+                fill.rest,
+            )
+            try:
+                file.open()
+                if entry is not None and file.is_known:
+                    return unpack(entry.data)
+                header = parse(file.read, file.size)
+            finally:
+                file.close()
+                vocabulary.learn(file.consumed or b"")
+            packed = pack(header)
+            self._cache.store(key, Entry(packed, etag or file.etag, file.size))
+            return header
+
+        def fetch(entry: Entry | None) -> Header:
+            with nullcontext() if vocabulary.is_settled else vocabulary.lock:
+                if not vocabulary.is_settled:
+                    return read(entry, None)
+            if not vocabulary.is_known:
+                return read(entry, None)
+            try:
+                return read(entry, vocabulary)
+            except HttpError:
+                raise
+            except InputError:
+                return read(None, None)
+
+        return self._get(url, etag, lambda entry: unpack(entry.data), fetch, key)
 
     def body(self, url: str, limit: int, etag: str = "", accept: str = "*/*") -> bytes:
         """Return a small file whole."""
