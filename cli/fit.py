@@ -59,8 +59,9 @@ def _effect_table(fits: dict[str, PhaseFit]) -> Table:
 
 def furthest(body: Mapping[str, Any], released: Mapping[str, Any]) -> float:
     """Return the largest difference of an effect between two sets of coefficients."""
-    names = {**body["effects"], **released["effects"]}
-    return max(abs(body["effects"].get(n, 0.0) - released["effects"].get(n, 0.0)) for n in names)
+    ours: dict[str, float] = body["effects"]
+    theirs: dict[str, float] = released["effects"]
+    return max(abs(ours.get(n, 0.0) - theirs.get(n, 0.0)) for n in {**ours, **theirs})
 
 
 def run(save: str | None, effects: bool, output: str) -> int:
