@@ -138,7 +138,7 @@ def select(
     offline: arg.Offline = False,
     output: arg.Output = "table",
 ) -> None:
-    """Choose a model and a quantization for a host: of the catalogue, the Hub or this machine.
+    """Choose a model and a quantization to run on a host.
 
     Example: tokcast select --host "RTX 4090" --min-decode 30 --at-depth 16k
     """

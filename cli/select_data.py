@@ -26,6 +26,14 @@ def _figure(f: Figure | None) -> Mapping[str, Any] | None:
     }
 
 
+def most_joules(s: Selection, row: Row) -> float | None:
+    """Return the chip's nameplate power over the predicted speed: J a token at most.
+
+    None where nobody publishes the power. What else the machine draws is not in it.
+    """
+    return None if s.host.tdp_w is None else s.host.tdp_w / row.decode.tok_per_s
+
+
 def record(s: Selection, row: Row, on_front: bool) -> dict[str, Any]:
     """Return a row as flat fields."""
     c, spec = row.candidate, row.candidate.spec
@@ -51,6 +59,7 @@ def record(s: Selection, row: Row, on_front: bool) -> dict[str, Any]:
         "prefill_low": row.prefill.low,
         "prefill_high": row.prefill.high,
         "level": s.wishes.level,
+        "most_joules_per_token": most_joules(s, row),
         "ttft_s": row.ttft_s,
         "first_turn_s": None if row.turn is None else row.turn.first_s,
         "turn_s": None if row.turn is None else row.turn.later_s,

@@ -8,12 +8,13 @@ from typing import Any
 from tokcast.cli.names import short_name
 from tokcast.cli.render import Report, Table, count, rate, size
 from tokcast.cli.select import USUAL_MIN_DECODE, Selection
-from tokcast.cli.select_data import record, selection_data, selection_records
+from tokcast.cli.select_data import most_joules, record, selection_data, selection_records
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.select.quality import Figure, cache_loss
 from tokcast.predictor.select.ranking import GOOD_LOSS, best_of_each, is_unbeaten, ppl_ratio
 from tokcast.predictor.select.rows import Row
 from tokcast.predictor.select.wishes import Miss
+from tokcast.predictor.sources.choose import label_of
 
 _ORDER = {
     "size": "Most parameters first, files published to lose at most"
@@ -71,9 +72,15 @@ def _verdict(s: Selection) -> tuple[str, ...]:
         f"{model_of(row)} {c.quant} on {device(s)} ({row.run.runtime}, {row.run.backend})",
         f"  {rate(row.decode.tok_per_s)} tok/s generating ({interval(row)}), first token after"
         f" {seconds(row.ttft_s)}{turn}",
-        f"  Needs {size(row.need_bytes)} at a context of {count(s.wishes.context)}{spare}",
+        f"  Needs {size(row.need_bytes)} at a context of {count(s.wishes.context)}{spare}"
+        f"{_energy(s, row)}",
         f"  Quantization: {c.bits_per_weight:.2f} bits a weight; {published}",
     )
+
+
+def _energy(s: Selection, row: Row) -> str:
+    joules = most_joules(s, row)
+    return "" if joules is None else f"; at most {joules:.2g} J a token at {s.host.tdp_w:g} W"
 
 
 def _nothing(s: Selection) -> tuple[str, ...]:
@@ -186,16 +193,20 @@ def run_command(s: Selection, row: Row) -> str:
     if c.origin == "ollama":
         return f"ollama run {shlex.quote(c.address.removeprefix('ollama:'))}"
     layers = 0 if row.run.backend == "CPU" else 99
-    words = [f"llama-server {_weights(row)} -ngl {layers} -c {w.context}"]
+    words = [f"llama-server {_weights(s, row)} -ngl {layers} -c {w.context}"]
     settings = {"-ctk": w.type_k.lower(), "-ctv": w.type_v.lower(), "-ub": str(w.n_ubatch)}
     usual = {"-ctk": "f16", "-ctv": "f16", "-ub": "512"}
     words += [f"{flag} {value}" for flag, value in settings.items() if value != usual[flag]]
     return " ".join(words if w.flash_attention else [*words, "-fa off"])
 
 
-def _weights(row: Row) -> str:
+def _weights(s: Selection, row: Row) -> str:
     c = row.candidate
     if c.repo:
+        alike = sum((o.repo, o.quant) == (c.repo, c.quant) for o in s.found.candidates)
+        file = c.address.removeprefix(f"hf:{c.repo}/")
+        if file != c.address and (alike > 1 or not label_of(file)):
+            return f"-hf {shlex.quote(c.repo)} -hff {shlex.quote(file)}"
         return f"-hf {shlex.quote(f'{c.repo}:{c.quant}')}"
     if c.path:
         return f"-m {shlex.quote(c.path)}"

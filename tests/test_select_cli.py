@@ -169,3 +169,15 @@ def test_a_cache_type_has_its_published_loss_beside() -> None:
     assert "K/V cache q8_0/q8_0: perplexity x" in out
     assert "-ctk q8_0 -ctv q8_0" in out
     assert "K/V cache" not in good("select", "qwen3-8b", *HOST)
+
+
+def test_energy_is_bounded_by_the_nameplate_power() -> None:
+    data = json.loads(good("select", "qwen3-8b@Q4_K_M", *HOST, "-o", "json"))
+    pick = data["pick"]
+    assert pick["most_joules_per_token"] == pytest.approx(450 / pick["decode_tok_per_s"])
+    words = " ".join(good("select", "qwen3-8b@Q4_K_M", *HOST).split())
+    assert "J a token at 450 W" in words
+    unknown = json.loads(
+        good("select", "qwen3-8b@Q4_K_M", "--bandwidth", "400", "--memory", "24G", "-o", "json")
+    )
+    assert unknown["pick"]["most_joules_per_token"] is None

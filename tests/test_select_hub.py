@@ -95,6 +95,16 @@ def test_every_quant_of_a_repository_with_its_real_header(server: Server, tmp_pa
     assert pick["n_bytes"] == sum(t.n_bytes for t in expected.tensors)
 
 
+def test_a_file_that_its_quant_does_not_tell_is_named(server: Server, tmp_path: Path) -> None:
+    (body,) = _quants(tmp_path, "Q8_0").values()
+    hub(server, REPO, {"plain.gguf": body})
+    _, data = _select(REPO)
+    assert data["command"] == f"llama-server -hf {REPO} -hff plain.gguf -ngl 99 -c 4096"
+    hub(server, REPO, {"a-Q8_0.gguf": body, "b-it-Q8_0.gguf": body})
+    _, data = _select(REPO)
+    assert "-hff " in str(data["command"])
+
+
 def test_headers_fetched_before_need_no_request(server: Server, tmp_path: Path) -> None:
     hub(server, REPO, _quants(tmp_path, "Q8_0", "Q4_K_M"))
     _select(REPO)
