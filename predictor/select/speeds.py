@@ -170,7 +170,7 @@ class Speeds:
         return found
 
     def _body(self, spec: ModelSpec) -> _Body:
-        load = self.question.workload
+        q, load = self.question, self.question.workload
         plan = self._plans.of(spec)
         n_token, n_ubatch = _tokens(load)
         shape = shape_of(spec, load)
@@ -186,7 +186,7 @@ class Speeds:
             body.n_bytes += work.bytes
             body.flops += work.flops
         rest = [w for w in works[weights:] if w.component != "embedding"]
-        found = [t for w in rest for t in term_pair(w, self.question.host, load.phase)]
+        found = [t for w in rest for t in term_pair(w, q.host, q.run, load.phase)]
         scales = [self._scale(t.kind, t.component, t.type, shape) for t in found]
         body.seconds += sum(share.seconds for share in shares_of(found, scales, load.phase))
         self._bodies[id(spec.layers)] = body
@@ -234,9 +234,9 @@ class Speeds:
 
     def _some_terms(self, component: str, type_name: str) -> _Terms:
         """Return the seconds of a byte and of an operation for some shape, by kind of term."""
-        host, phase = self.question.host, self.question.workload.phase
-        of_byte = tuple(term_pair(Work(component, type_name, 1.0, 0.0, 0.0), host, phase))
-        of_flop = tuple(term_pair(Work(component, type_name, 0.0, 1.0, 0.0), host, phase))
+        host, run, phase = self.question.host, self.question.run, self.question.workload.phase
+        of_byte = tuple(term_pair(Work(component, type_name, 1.0, 0.0, 0.0), host, run, phase))
+        of_flop = tuple(term_pair(Work(component, type_name, 0.0, 1.0, 0.0), host, run, phase))
         # Which kinds of terms there are depends on the component alone.
         self._kinds[component] = (
             tuple(t.kind for t in of_byte),
