@@ -178,6 +178,9 @@ def test_energy_is_bounded_by_the_nameplate_power() -> None:
     words = " ".join(good("select", "qwen3-8b@Q4_K_M", *HOST).split())
     assert "J a token at 450 W" in words
     unknown = json.loads(
-        good("select", "qwen3-8b@Q4_K_M", "--bandwidth", "400", "--memory", "24G", "-o", "json")
+        good(
+            *("select", "qwen3-8b@Q4_K_M", "--bandwidth", "400", "--tflops", "30"),
+            *("--memory", "24G", "-o", "json"),
+        )
     )
     assert unknown["pick"]["most_joules_per_token"] is None
