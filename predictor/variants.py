@@ -236,11 +236,10 @@ def _fixed_counts(slot: _Slot) -> Counts:
 
 def _groups(body: _Body, counts: Iterable[Counts]) -> tuple[WeightGroup, ...]:
     sums = _sums(body.slots, counts)
-    groups = {key: group for key, group in body.fixed_groups.items() if key not in sums}
+    groups = dict(body.fixed_groups)
     for key, total in sums.items():
-        also = body.fixed.get(key)
-        if also is not None:
-            total.add(also)
+        if key in groups:
+            total.add(body.fixed[key])
         groups[key] = group_of(key, total)
     return tuple(groups[key] for key in sorted(groups))
 
@@ -249,26 +248,23 @@ def _sums(slots: Iterable[_Slot], counts: Iterable[Counts]) -> dict[Key, Sum]:
     sums: dict[Key, Sum] = {}
     for slot, found in zip(slots, counts, strict=True):
         component, used, of = slot.use
+        one = slot.one
         for type_name, n in found:
             key = (component, type_name, used, of)
             total = sums.get(key)
             if total is None:
                 total = sums[key] = Sum()
-            _add(total, slot, type_name, n)
+            # Thousands of times a command: no call for each.
+            block, block_bytes = type_block(type_name)
+            n_bytes = one.n_params // block * block_bytes
+            total.n_params += n * one.n_params
+            total.n_bytes += n * n_bytes
+            total.n_tensors += n * one.n_tensors
+            total.n_matmul_params += n * one.n_matmul_params
+            total.n_activations += n * one.n_activations
+            if slot.is_table:
+                total.n_lookup_bytes += n * (n_bytes // slot.shape[1])
     return sums
-
-
-def _add(total: Sum, slot: _Slot, type_name: str, n: int) -> None:
-    one = slot.one
-    block, block_bytes = type_block(type_name)
-    n_bytes = one.n_params // block * block_bytes
-    total.n_params += n * one.n_params
-    total.n_bytes += n * n_bytes
-    total.n_tensors += n * one.n_tensors
-    total.n_matmul_params += n * one.n_matmul_params
-    total.n_activations += n * one.n_activations
-    if slot.is_table:
-        total.n_lookup_bytes += n * (n_bytes // slot.shape[1])
 
 
 def _largest_type(groups: Iterable[WeightGroup]) -> str:

@@ -218,13 +218,13 @@ def group_of(key: tuple[Component, str, int, int], total: Sum) -> WeightGroup:
     """Return a finished group from its (component, type, used, of) and sums."""
     component, type_name, used, of = key
     return WeightGroup(
-        component=component,
-        type=type_name,
-        n_params=total.n_params,
-        n_bytes=total.n_bytes,
-        n_tensors=round(total.n_tensors),
-        read_fraction=used / of,
-        n_matmul_params=total.n_matmul_params,
-        n_activations=round(total.n_activations),
-        n_lookup_bytes=total.n_lookup_bytes,
+        component,
+        type_name,
+        total.n_params,
+        total.n_bytes,
+        round(total.n_tensors),
+        used / of,
+        total.n_matmul_params,
+        round(total.n_activations),
+        total.n_lookup_bytes,
     )
