@@ -135,11 +135,12 @@ def parse(request: Request) -> Asked:
         flash_attention=flash_attention(request.flash_attn),
         n_context=None if context is None else one_count(context, "-c"),
         host=host,
-        host_notes=(*notes, *memory_notes(host), *_several_devices(host)),
+        host_notes=(*notes, *memory_notes(host), *several_devices_notes(host)),
     )
 
 
-def _several_devices(host: Host) -> tuple[str, ...]:
+def several_devices_notes(host: Host) -> tuple[str, ...]:
+    """Return what is assumed of several devices."""
     if host.n_devices == 1:
         return ()
     return (

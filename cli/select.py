@@ -17,7 +17,7 @@ from tokcast.cli.options import (
     one_count,
     runtime_of,
 )
-from tokcast.cli.predict import run_with
+from tokcast.cli.predict import run_with, several_devices_notes
 from tokcast.cli.progress import Progress
 from tokcast.cli.render import Report, check_format, render
 from tokcast.fits.released import released
@@ -271,7 +271,7 @@ def selection(
         goal,
         tuple(rows),
         found,
-        (*notes, *memory_notes(host)),
+        (*notes, *memory_notes(host), *several_devices_notes(host)),
         released().digest,
         is_usual,
     )
