@@ -7,6 +7,7 @@ from tokcast.cli import predict as predicting
 from tokcast.cli import select as selecting
 from tokcast.cli.predict import Answer
 from tokcast.cli.select import Selection
+from tokcast.cli.select_request import Request as SelectRequest
 from tokcast.predictor.errors import InputError
 
 if TYPE_CHECKING:
@@ -160,7 +161,7 @@ def select(
     or text such as "2%". `pick` of what comes back is the best that meets every wish, None where
     nothing does. Raises InputError for what can't be read or understood.
     """
-    request = selecting.Request(
+    request = SelectRequest(
         addresses=(models,) if isinstance(models, str) else tuple(models),
         search=search,
         author=author,

@@ -143,8 +143,9 @@ def select(
     Example: tokcast select --host "RTX 4090" --min-decode 30 --at-depth 16k
     """
     from tokcast.cli import select as command
+    from tokcast.cli.select_request import Request, Show
 
-    request = command.Request(
+    request = Request(
         addresses=tuple(models or ()),
         search=search,
         author=author,
@@ -173,7 +174,7 @@ def select(
         sort=sort,
         offline=offline,
     )
-    show = command.Show(
+    show = Show(
         top=top, quants=quants, why=why, what_if=tuple(what_if or ()), hosts=hosts, plot=plot
     )
     raise typer.Exit(command.run(request, show, output))

@@ -5,17 +5,10 @@ from dataclasses import replace
 
 from tokcast.cli.options import host_of
 from tokcast.cli.render import Report, Table, rate
-from tokcast.cli.select import (
-    Request,
-    Selection,
-    candidates_of,
-    formats_of,
-    lines_of,
-    selection,
-    wishes_of,
-)
+from tokcast.cli.select import Selection, candidates_of, selection
 from tokcast.cli.select_data import record, selection_data
-from tokcast.cli.select_report import device, interval, miss, model_of, seconds
+from tokcast.cli.select_request import Request, formats_of, lines_of, wishes_of
+from tokcast.cli.select_words import device, interval, miss, model_of, seconds
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.select.candidate import Found

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tokcast.cli.render import count, plain, rate
 from tokcast.cli.select import Selection
-from tokcast.cli.select_report import device, model_of
+from tokcast.cli.select_words import device, model_of
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.select.ranking import front, ppl_ratio
 from tokcast.predictor.select.rows import Row
