@@ -21,7 +21,7 @@ lint: $(STAMP)
 	for d in predictor hosts measurements fits cli; do ln -sfn "../../../$$d" "build/types/tokcast/$$d"; done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	ln -sfn ../../../api/__init__.py build/types/tokcast/__init__.py
+	ln -sfn ../../../cli/python/__init__.py build/types/tokcast/__init__.py
 	$(BIN)/mypy
 	PYTHONPATH=build/types $(BIN)/lint-imports
 
