@@ -104,3 +104,24 @@ NamePart = Annotated[
     str | None, typer.Argument(metavar="TEXT", help="Only chips whose name holds this.")
 ]
 Chip = Annotated[str, typer.Argument(metavar="NAME", help="A chip, as in --host.")]
+Bind = Annotated[
+    str,
+    typer.Option("--host", metavar="ADDRESS", help="Address to listen on; others may reach it."),
+]
+Port = Annotated[str, typer.Option("--port", metavar="N", help="Port to listen on; 0 for any.")]
+Public = Annotated[
+    bool, typer.Option("--public", help="Read no local file, fetch nothing, tell no device.")
+]
+Folders = Annotated[
+    list[str] | None,
+    typer.Option("--folder", metavar="DIR", help="Offer the GGUF files below this folder."),
+]
+Mirrors = Annotated[
+    list[str] | None,
+    typer.Option("--mirror", metavar="URL", help="A place beside the Hub to fetch headers from."),
+]
+Names = Annotated[
+    list[str] | None,
+    typer.Option("--name", metavar="NAME", help="A Host name that this server goes by."),
+]
+Exported = Annotated[str, typer.Argument(metavar="FILE", help="A JSON, CSV or SVG export.")]

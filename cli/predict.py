@@ -134,8 +134,13 @@ def parse(request: Request) -> Asked:
         flash_attention=flash_attention(request.flash_attn),
         n_context=None if context is None else one_count(context, "-c"),
         host=host,
-        host_notes=(*notes, *memory_notes(host), *_several_devices(host)),
+        host_notes=all_host_notes(host, notes),
     )
+
+
+def all_host_notes(host: Host, notes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what is uncertain or assumed about a host, the notes of its name first."""
+    return (*notes, *memory_notes(host), *_several_devices(host))
 
 
 def _several_devices(host: Host) -> tuple[str, ...]:
@@ -179,6 +184,11 @@ def _backend_notes(request: Request, run: Run, host: Host) -> tuple[str, ...]:
 def answer(address: str, request: Request, asked: Asked) -> Answer:
     """Return the prediction for one model address; raises InputError on bad input."""
     spec = model_spec(open_model(address, offline=request.offline or None))
+    return answer_of(spec, address, request, asked)
+
+
+def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> Answer:
+    """Return the prediction for a model that was read; raises InputError on bad input."""
     if not spec.n_params:
         raise InputError(f"{address}: holds no weights, only a vocabulary; nothing to predict")
     runtime = runtime_of(request.runtime, spec.format)

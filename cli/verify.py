@@ -1,0 +1,42 @@
+"""`tokcast verify`: whether an exported file is as it was exported."""
+
+from pathlib import Path
+
+from tokcast.cli.receipts import MOST_BYTES, Receipt, read
+from tokcast.cli.render import Report, check_format, render
+from tokcast.predictor.errors import InputError
+
+
+def run(file: str, output: str) -> int:
+    """Print whether the receipt holds; exit code 1 when the file was changed."""
+    check_format(output)
+    receipt = read(_text(Path(file)))
+    software = str(receipt.about.get("software", "an unnamed version"))
+    data = {
+        "file": file,
+        "kind": receipt.kind,
+        "holds": receipt.holds,
+        "stated_sha256": receipt.stated,
+        "found_sha256": receipt.found,
+        "software": software,
+    }
+    report = Report((_verdict(file, receipt),), (), (f"Exported by {software}.",), data, [data])
+    print(render(report, output))
+    return 0 if receipt.holds else 1
+
+
+def _verdict(file: str, receipt: Receipt) -> str:
+    if receipt.holds:
+        return f"{file}: as it was exported ({receipt.kind}, sha256 {receipt.stated})"
+    return f"{file}: changed since; its receipt says {receipt.stated}, it has {receipt.found}"
+
+
+def _text(path: Path) -> str:
+    try:
+        if path.stat().st_size > MOST_BYTES:
+            raise InputError(f"{path}: larger than any export of tokcast")
+        return path.read_bytes().decode("utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror or error}; expected an exported file") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: is no text; expected a JSON, CSV or SVG export") from None
