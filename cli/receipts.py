@@ -101,7 +101,7 @@ def _of_json(text: str) -> Receipt:
     stated = receipt.get("sha256") if isinstance(receipt, dict) else None
     if not isinstance(stated, str):
         raise InputError(_MISSING)
-    about = {key: data[key] for key in ("kind", "software") if key in data}
+    about: dict[str, Any] = {k: data[k] for k in ("kind", "software") if k in data}
     return Receipt("JSON", about, stated, digest(data))
 
 

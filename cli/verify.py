@@ -1,26 +1,34 @@
 """`tokcast verify`: whether an exported file is as it was exported."""
 
+import json
 from pathlib import Path
 
 from tokcast.cli.receipts import MOST_BYTES, Receipt, read
 from tokcast.cli.render import Report, check_format, render
+from tokcast.cli.worksheet import recalculated
 from tokcast.predictor.errors import InputError
+
+FALSE = "Its results do not follow from its inputs."
 
 
 def run(file: str, output: str) -> int:
     """Print whether the receipt holds; exit code 1 when the file was changed."""
     check_format(output)
-    receipt = read(_text(Path(file)))
-    software = str(receipt.about.get("software", "an unnamed version"))
+    text = _text(Path(file))
+    receipt = read(text)
+    notes = [f"Exported by {receipt.about.get('software', 'an unnamed version')}."]
+    if receipt.kind == "JSON" and receipt.about.get("kind") == "tokcast worksheet":
+        follows = recalculated(json.loads(text))
+        notes.append("Its results follow from its inputs." if follows else FALSE)
     data = {
         "file": file,
         "kind": receipt.kind,
         "holds": receipt.holds,
         "stated_sha256": receipt.stated,
         "found_sha256": receipt.found,
-        "software": software,
+        "notes": notes,
     }
-    report = Report((_verdict(file, receipt),), (), (f"Exported by {software}.",), data, [data])
+    report = Report((_verdict(file, receipt),), (), tuple(notes), data, [data])
     print(render(report, output))
     return 0 if receipt.holds else 1
 

@@ -33,7 +33,8 @@ class Ceiling:
 class Point:
     """Work of a phase, or of one component of it: operations, bytes, seconds they take.
 
-    `low` and `high` bound the operations a second, where an interval is known.
+    `low` and `high` bound the operations a second, where an interval is known; `left` and
+    `right` the operations a byte, where they are uncertain.
     """
 
     label: str
@@ -44,6 +45,8 @@ class Point:
     seconds: float
     low: float | None = None
     high: float | None = None
+    left: float | None = None
+    right: float | None = None
 
     @property
     def intensity(self) -> float:
@@ -58,12 +61,16 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Roofline:
-    """One host's roof with the points of one model under it."""
+    """One host's roof with the points of one model under it.
+
+    `band` is the factor by which the roof may lie lower or higher, shown as a band.
+    """
 
     label: str
     slopes: tuple[Slope, ...]
     ceilings: tuple[Ceiling, ...]
     points: tuple[Point, ...]
+    band: tuple[float, float] | None = None
 
     @property
     def ridge(self) -> float | None:
@@ -159,6 +166,8 @@ def _roof(
     for i, slope in enumerate(roof.slopes):
         _slope(canvas, x, y, slope, top, role, is_main=i == 0, is_labelled=is_labelled)
     best = roof.slopes[0].bytes_per_s
+    if roof.band is not None and math.isfinite(top):
+        _band(canvas, x, y, best, top, roof.band, role)
     last_y = -math.inf
     for ceiling in sorted(roof.ceilings, key=lambda c: -c.flops_per_s):
         start = max(ceiling.flops_per_s / best, x.low)
@@ -176,6 +185,24 @@ def _roof(
     if roof.ridge and x.low < roof.ridge < x.high:
         tip = f"{roof.label}: ridge at {roof.ridge:.3g} operations a byte"
         canvas.dot(x(roof.ridge), y(top), 3.5, role, tip)
+
+
+def _band(
+    canvas: Canvas,
+    x: LogScale,
+    y: LogScale,
+    bandwidth: float,
+    peak: float,
+    band: tuple[float, float],
+    role: str,
+) -> None:
+    """Shade between the roofs with bandwidth and peak times either factor."""
+    edges = []
+    for factor in band:
+        start = max(x.low, y.low / (bandwidth * factor))
+        corners = (start, min(peak / bandwidth, x.high), x.high)
+        edges.append([(x(v), y(factor * min(v * bandwidth, peak))) for v in corners])
+    canvas.area([*edges[0], *reversed(edges[1])], role, opacity=0.1)
 
 
 def _slope(
@@ -232,6 +259,8 @@ def _point(
         return
     if point.low and point.high:
         canvas.line(px, y(point.low), px, y(point.high), role, stroke_width=6, opacity=0.3)
+    if point.left and point.right:
+        canvas.line(x(point.left), py, x(point.right), py, role, stroke_width=6, opacity=0.3)
     canvas.dot(px, py, 6.5, role, tip)
     is_right = px > x.end - 90
     canvas.text(

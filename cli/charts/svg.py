@@ -47,7 +47,7 @@ class Canvas:
     data: dict[str, object] = field(default_factory=dict)
     _parts: list[str] = field(default_factory=list)
 
-    def add(self, tag: str, content: str = "", **attributes: object) -> None:
+    def add(self, tag: str, content: str = "", /, **attributes: object) -> None:
         """Add an element; `content` is markup already."""
         opening = f"<{tag}{_attributes(attributes)}"
         self._parts.append(f"{opening}>{content}</{tag}>" if content else f"{opening}/>")

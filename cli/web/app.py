@@ -7,7 +7,15 @@ from fastapi import FastAPI
 from starlette.responses import FileResponse, Response
 from starlette.staticfiles import StaticFiles
 
-from tokcast.cli.web import problems, routes_export, routes_hosts, routes_predict
+from tokcast.cli.web import (
+    problems,
+    routes_export,
+    routes_hosts,
+    routes_kernels,
+    routes_meters,
+    routes_predict,
+    routes_worksheet,
+)
 from tokcast.cli.web.config import Config
 from tokcast.cli.web.engine import Engine
 from tokcast.cli.web.guard import Guard
@@ -30,7 +38,7 @@ def create_app(config: Config, library: Library | None = None) -> FastAPI:
     engine = Engine(config, library or Library(config))
     problems.install(app)
     app.include_router(routes_predict.router(engine))
-    for routes in (routes_hosts, routes_export):
+    for routes in (routes_hosts, routes_worksheet, routes_export, routes_kernels, routes_meters):
         app.include_router(routes.router(engine))
     _pages(app)
     app.add_middleware(Guard, config=config)
