@@ -125,3 +125,15 @@ Names = Annotated[
     typer.Option("--name", metavar="NAME", help="A Host name that this server goes by."),
 ]
 Exported = Annotated[str, typer.Argument(metavar="FILE", help="A JSON, CSV or SVG export.")]
+HostNames = Annotated[
+    list[str] | None,
+    typer.Option("--host", metavar="NAME", help="A chip, as for predict; may come again."),
+]
+Prompt = Annotated[str, typer.Option("-p", "--n-prompt", metavar="N", help="Prompt tokens.")]
+Depth = Annotated[str, typer.Option("-d", "--n-depth", metavar="N", help="Tokens cached.")]
+Phase = Annotated[str, typer.Option("--phase", metavar="NAME", help="decode or prefill.")]
+Theme = Annotated[str, typer.Option("--theme", metavar="NAME", help="light or dark.")]
+Width = Annotated[str, typer.Option("--width", metavar="N", help="Width in pixels.")]
+DrawingFile = Annotated[
+    str, typer.Option("-o", "--output", metavar="FILE", help="File to write: .svg or .png.")
+]

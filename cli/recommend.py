@@ -43,10 +43,19 @@ class Recommendation:
     why: str
 
 
+# Types for models that were trained in them, or for experts alone: no choice for others.
+_TRAINED = frozenset({"TQ1_0", "TQ2_0"})
+_OF_EXPERTS = "MXFP4_MOE"
+
+
 def file_types(like: str) -> tuple[str, ...]:
     """Return the file types that a runtime takes in place of one."""
     is_mlx = like.startswith("mlx-")
-    return tuple(t for t in catalogue.file_types() if t.startswith("mlx-") == is_mlx)
+    return tuple(t for t in catalogue.file_types() if _is_choice(t, is_mlx))
+
+
+def _is_choice(file_type: str, is_mlx: bool) -> bool:
+    return file_type.startswith("mlx-") == is_mlx and file_type not in _TRAINED
 
 
 def options_of(
@@ -63,6 +72,8 @@ def options_of(
             spec = open_spec(f"{name}@{file_type}")
         except InputError:
             continue  # not every type suits every model's shapes
+        if file_type == _OF_EXPERTS and not any(layer.n_expert for layer in spec.layers):
+            continue
         runtime = runtime_of(None, spec.format)
         scene = Scene(spec, host, Run(runtime, backend_of(None, runtime, host)), setting)
         room = fit(
