@@ -145,6 +145,22 @@ def fit(
 
 
 @app.command()
+def evaluate(
+    on: arg.On = None,
+    n_folds: arg.Folds = "10",
+    output: arg.Output = "table",
+) -> None:
+    """Score predictions on what the fit did not see.
+
+    Example: tokcast evaluate --on measurements.csv -o json
+    """
+    from tokcast.cli import evaluate as command
+    from tokcast.cli.options import one_count
+
+    raise typer.Exit(command.run(on, one_count(n_folds, "--folds", at_least=2), output))
+
+
+@app.command()
 def serve(
     host: arg.Bind = "127.0.0.1",
     port: arg.Port = "8047",

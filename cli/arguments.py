@@ -100,6 +100,11 @@ Save = Annotated[
 Effects = Annotated[
     bool, typer.Option("--effects", help="List the effects with their standard errors.")
 ]
+On = Annotated[
+    str | None,
+    typer.Option("--on", metavar="FILE", help="Score the released coefficients on its rows."),
+]
+Folds = Annotated[str, typer.Option("--folds", metavar="N", help="Parts to leave out in turn.")]
 NamePart = Annotated[
     str | None, typer.Argument(metavar="TEXT", help="Only chips whose name holds this.")
 ]

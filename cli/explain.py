@@ -13,14 +13,19 @@ _RIGHT = frozenset({"MB", "Gflop", "ms", "share"})
 
 
 def memory_table(fit: Fit) -> Table:
-    """Return what the memory holds."""
+    """Return what the memory holds, and which memory."""
     use = fit.use
-    parts = (
+    parts = [
         ("weights", use.weights_bytes),
         ("K/V cache", use.kv_bytes),
         ("recurrent state", use.recurrent_bytes),
         ("compute buffers", use.compute_device_bytes + use.compute_host_bytes),
-    )
+    ]
+    if fit.is_unified:
+        parts.append(("in all", use.unified_bytes))
+    else:
+        # A tied table lies in both, so that these can add up to more.
+        parts += [("on the card", use.device_bytes), ("in main memory", use.host_bytes)]
     rows = tuple((name, size(n)) for name, n in parts if n)
     return Table(("memory", "size"), rows, frozenset({"size"}))
 

@@ -110,18 +110,21 @@ def _scenes(request: Request) -> list[Scene]:
 def _roofline(request: Request) -> str:
     scenes, theme, width = _scenes(request), theme_of(request.theme), _width(request)
     roofs = [roofline_of(s, [s.predict("decode"), s.predict("prefill")]) for s in scenes]
-    title = "Roofline: " + "; ".join(s.label for s in scenes)
-    return draw_roofline(roofs, title, width=width, height=0.6 * width, theme=theme)
+    across = {"width": width, "height": 0.6 * width}
+    return draw_roofline(roofs, "Roofline", **across, theme=theme, is_alone=True)
 
 
 def _depth(request: Request) -> str:
     scenes = _scenes(request)
-    title, curve = _phase(request, ("Generating", decode_depths), ("Reading", prefill_depths))
+    title, curve = _phase(
+        request,
+        ("Generating, as the context fills", decode_depths),
+        ("Reading, as the context fills", prefill_depths),
+    )
     at = one_count(request.n_depth, "-d", 0) or None
     theme, width = theme_of(request.theme), _width(request)
-    return draw_depth(
-        [curve(s) for s in scenes], title, at_depth=at, width=width, height=0.5 * width, theme=theme
-    )
+    curves, across = [curve(s) for s in scenes], {"width": width, "height": 0.5 * width}
+    return draw_depth(curves, title, at_depth=at, **across, theme=theme, is_alone=True)
 
 
 def _phase(request: Request, decode: T, prefill: T) -> T:

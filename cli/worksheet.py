@@ -23,8 +23,9 @@ FORMULAS: Mapping[str, str] = {
     "ridge": "peak_flops_per_s / bytes_per_s",
     "ceiling_flops_per_s": "min(peak_flops_per_s, intensity x bytes_per_s)",
     "bound_seconds": "max(bytes / bytes_per_s, flops / peak_flops_per_s)",
-    "seconds": "max(bound_seconds, overhead_s + sum over owners of (memory_multiple x bytes /"
-    " bytes_per_s + compute_multiple x flops / vector_flops_per_s))",
+    "seconds": "overhead_s + sum over owners of (memory_multiple x bytes / bytes_per_s +"
+    " compute_multiple x flops / vector_flops_per_s); no less than bound_seconds where"
+    " roof_is_a_limit",
     "tok_per_s": "n_tokens / seconds",
     "side": "memory where intensity < ridge, else compute; withheld where one input x 0.8 or"
     " x 1.2 changes it",
@@ -133,14 +134,15 @@ class Sensitivity:
 
 @dataclass(frozen=True, slots=True)
 class Worksheet:
-    """Inputs and all that follows from them."""
+    """Inputs and all that follows; `is_capped` where the roof is sure enough to be a limit."""
 
     inputs: tuple[Input, ...]
+    is_capped: bool
     results: tuple[Result, ...]
     sensitivities: tuple[Sensitivity, ...]
 
 
-def work_out(inputs: Sequence[Input]) -> Worksheet:
+def work_out(inputs: Sequence[Input], is_capped: bool = True) -> Worksheet:
     """Return what follows from inputs.
 
     Raises InputError for a value that is not finite and positive, and for a missing one.
@@ -148,13 +150,15 @@ def work_out(inputs: Sequence[Input]) -> Worksheet:
     values = _checked(inputs)
     results, found = [], []
     for phase in PHASES:
-        base = _result(values, phase)
-        listed = [(i, _varied(values, i.key, phase)) for i in inputs if _belongs(i.key, phase)]
+        base = _result(values, phase, is_capped)
+        listed = [
+            (i, _varied(values, i.key, phase, is_capped)) for i in inputs if _belongs(i.key, phase)
+        ]
         is_sure = all(r.side == base.side for _, rs in listed for r in rs)
         results.append(base if is_sure else replace(base, side=""))
         found += [_sensitivity(phase, i, rs, base) for i, rs in listed]
     found.sort(key=lambda s: (PHASES.index(s.phase), -s.effect, s.key))
-    return Worksheet(tuple(inputs), tuple(results), tuple(found))
+    return Worksheet(tuple(inputs), is_capped, tuple(results), tuple(found))
 
 
 def _checked(inputs: Iterable[Input]) -> dict[str, float]:
@@ -178,7 +182,7 @@ def _belongs(key: str, phase: str) -> bool:
     return "." not in key or (key.startswith(f"{phase}.") and not key.endswith(".n_tokens"))
 
 
-def _result(values: Mapping[str, float], phase: str) -> Result:
+def _result(values: Mapping[str, float], phase: str, is_capped: bool) -> Result:
     bandwidth, peak = values["bytes_per_s"], values["peak_flops_per_s"]
     n_bytes = flops = 0.0
     seconds = values.get(f"{phase}.overhead_s", 0.0)
@@ -191,7 +195,7 @@ def _result(values: Mapping[str, float], phase: str) -> Result:
         seconds += values.get(f"{key}.compute_multiple", 0.0) * done / values["vector_flops_per_s"]
     intensity, ridge = flops / n_bytes, peak / bandwidth
     bound = max(n_bytes / bandwidth, flops / peak)
-    seconds = max(seconds, bound)
+    seconds = max(seconds, bound) if is_capped else seconds
     n_tokens = values[f"{phase}.n_tokens"]
     return Result(
         phase=phase,
@@ -208,8 +212,9 @@ def _result(values: Mapping[str, float], phase: str) -> Result:
     )
 
 
-def _varied(values: Mapping[str, float], key: str, phase: str) -> list[Result]:
-    return [_result({**values, key: values[key] * factor}, phase) for factor in FACTORS]
+def _varied(values: Mapping[str, float], key: str, phase: str, is_capped: bool) -> list[Result]:
+    changed = ({**values, key: values[key] * factor} for factor in FACTORS)
+    return [_result(each, phase, is_capped) for each in changed]
 
 
 def _sensitivity(phase: str, i: Input, results: list[Result], base: Result) -> Sensitivity:
@@ -242,8 +247,9 @@ def invariants(sheet: Worksheet) -> dict[str, bool]:
         "ceiling_never_above_peak": all(
             r.ceiling_flops_per_s <= values["peak_flops_per_s"] for r in of
         ),
-        "never_faster_than_the_roof": all(
-            r.flops / r.seconds <= r.ceiling_flops_per_s * (1 + 1e-12) for r in of
+        "never_faster_than_a_sure_roof": all(
+            not sheet.is_capped or r.flops / r.seconds <= r.ceiling_flops_per_s * (1 + 1e-12)
+            for r in of
         ),
         "phases_apart": [r.phase for r in of] == list(PHASES),
         "factor_one_changes_nothing": all(
@@ -261,6 +267,7 @@ def document(sheet: Worksheet, about: Mapping[str, Any]) -> dict[str, Any]:
         **about,
         "formulas": dict(FORMULAS),
         "units": dict(UNITS),
+        "roof_is_a_limit": sheet.is_capped,
         "inputs": [_fields(i) for i in sheet.inputs],
         "ownership": [_fields(o) for o in OWNERS],
         "results": [_fields(r) for r in sheet.results],
@@ -285,7 +292,8 @@ def recalculated(data: Mapping[str, Any]) -> bool:
         stated = [r["tok_per_s"] for r in data["results"]]
     except (KeyError, TypeError):
         raise InputError("inputs or results are missing; expected an exported worksheet") from None
-    found = [r.tok_per_s for r in work_out(inputs).results]
+    is_capped = bool(data.get("roof_is_a_limit", True))
+    found = [r.tok_per_s for r in work_out(inputs, is_capped).results]
     return len(stated) == len(found) and all(
         math.isclose(a, b, rel_tol=1e-9) for a, b in zip(stated, found, strict=True)
     )

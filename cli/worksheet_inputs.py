@@ -8,8 +8,8 @@ from tokcast.cli.worksheet import OWNERS, Input
 from tokcast.fits.released import released
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.ledger import Phase, Work, ledger
-from tokcast.predictor.roofline import scale, shape_of, tokens_of
-from tokcast.predictor.terms import Term, terms
+from tokcast.predictor.roofline import Share, cap_of, scale, shape_of, shares_of, tokens_of
+from tokcast.predictor.terms import terms
 from tokcast.predictor.traits import traits_of
 
 _OWNER_OF = {
@@ -20,16 +20,20 @@ _OWNER_OF = {
     "activations": "activations",
     "scores": "temporaries",
 }
-_PEAKS = (
-    "int8_ops_per_s",
-    "matrix_fp16_flops_per_s",
-    "matrix_fp32acc_flops_per_s",
-    "fp16_flops_per_s",
-    "fp32_flops_per_s",
-)
+_PEAKS = {
+    "int8_ops_per_s": "INT8",
+    "matrix_fp16_flops_per_s": "FP16 matrix",
+    "matrix_fp32acc_flops_per_s": "FP16 matrix, FP32 sums",
+    "fp16_flops_per_s": "FP16 vector",
+    "fp32_flops_per_s": "FP32 vector",
+}
 _COMPUTE = frozenset({"compute", "tile", "attention"})
-_TITLES = {owner.name: owner.title.lower() for owner in OWNERS}
 Sums = dict[str, list[float]]
+
+
+def is_capped(scene: Scene) -> bool:
+    """Return whether the host's roof is sure enough to cut a prediction to."""
+    return cap_of(scene.host, 1.0) == 1.0
 
 
 def inputs_of(scene: Scene) -> tuple[Input, ...]:
@@ -60,15 +64,11 @@ def _host_inputs(scene: Scene) -> tuple[Input, ...]:
     origin, source = given("fp32_flops_per_s")
     return (
         Input("bytes_per_s", "memory bandwidth", "B/s", host.bytes_per_s, *given("bytes_per_s")),
-        Input("peak_flops_per_s", f"peak, {_words(name)}", "FLOP/s", peak, *given(name)),
+        Input("peak_flops_per_s", f"peak, {_PEAKS[name]}", "FLOP/s", peak, *given(name)),
         Input(
             "vector_flops_per_s", "FP32 rate multiples count by", "FLOP/s", vector, origin, source
         ),
     )
-
-
-def _words(field: str) -> str:
-    return field.removesuffix("_flops_per_s").removesuffix("_ops_per_s").replace("_", " ")
 
 
 def _phase_inputs(scene: Scene, phase: Phase) -> Iterator[Input]:
@@ -76,14 +76,15 @@ def _phase_inputs(scene: Scene, phase: Phase) -> Iterator[Input]:
     works = ledger(scene.spec, q.workload)
     found = terms(works, scene.host, phase)
     effects, shape = released().effects, shape_of(scene.spec, q.workload)
-    fitted = [(t, t.seconds * scale(effects, t, q, shape)) for t in found]
+    scales = [scale(effects, t, q, shape) for t in found]
+    fitted = shares_of(found, scales, phase)
     moved, spent = _work_sums(works), _time_sums(fitted)
     count, fit = scene.spec.source, f"coefficients {released().digest}"
     n_tokens = float(tokens_of(q.workload))
     yield Input(f"{phase}.n_tokens", "tokens", "token", n_tokens, "assumed", "the setting")
     vector = traits_of(scene.host).fp32_flops_per_s
     for owner in OWNERS:
-        key, title = f"{phase}.{owner.name}", _TITLES[owner.name]
+        key, title = f"{phase}.{owner.name}", owner.title
         n_bytes, flops = moved.get(owner.name, [0.0, 0.0])
         memory_s, compute_s = spent.get(owner.name, [0.0, 0.0])
         if n_bytes:
@@ -104,7 +105,7 @@ def _phase_inputs(scene: Scene, phase: Phase) -> Iterator[Input]:
                 "fitted",
                 fit,
             )
-    overhead = sum(seconds for t, seconds in fitted if t.kind == "launch")
+    overhead = sum(share.seconds for share in fitted if share.term.kind == "launch")
     if overhead:
         yield Input(f"{phase}.overhead_s", "starting kernels", "s", overhead, "fitted", fit)
 
@@ -118,10 +119,10 @@ def _work_sums(works: tuple[Work, ...]) -> Sums:
     return sums
 
 
-def _time_sums(fitted: list[tuple[Term, float]]) -> Sums:
+def _time_sums(fitted: list[Share]) -> Sums:
     sums: Sums = {}
-    for term, seconds in fitted:
-        if term.kind != "launch":
-            row = sums.setdefault(_OWNER_OF.get(term.component, "weights"), [0.0, 0.0])
-            row[term.kind in _COMPUTE] += seconds
+    for share in fitted:
+        if share.term.kind != "launch":
+            row = sums.setdefault(_OWNER_OF.get(share.term.component, "weights"), [0.0, 0.0])
+            row[share.term.kind in _COMPUTE] += share.seconds
     return sums

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from joblib import Parallel, delayed
 
 from tokcast.fits.design import design
 from tokcast.fits.estimate import Design, Estimate, fit, predict_log_rate
@@ -17,8 +18,8 @@ from tokcast.fits.priors import BELIEFS, prior_of
 from tokcast.fits.scores import Score, host_quantiles, score
 from tokcast.fits.splits import folds
 from tokcast.predictor.coefficients import SCHEMA
-from tokcast.predictor.traits import traits_of
 from tokcast.predictor.prediction import Evidence
+from tokcast.predictor.traits import traits_of
 
 Floats = npt.NDArray[np.float64]
 LEVELS = (0.8, 0.95)
@@ -65,10 +66,14 @@ def _leave_out(
 ) -> Floats:
     """Return log(measured / predicted) of every row, its group left out of the fit."""
     residual = np.full(len(observations), np.nan)
-    for k, (train, test) in enumerate(folds(groups, N_FOLDS)):
+    splits = list(folds(groups, N_FOLDS))
+    fitted = Parallel(n_jobs=-1, return_as="generator")(
+        delayed(fit)(d.take(train), start.prior, start) for train, _ in splits
+    )
+    for k, ((_, test), estimate) in enumerate(zip(splits, fitted, strict=True)):
         progress(f"{what} {k + 1}/{N_FOLDS}")
-        theta = fit(d.take(train), start.prior, start).theta
-        residual[test] = d.log_rate[test] - predict_log_rate(d.take(test), theta)
+        predicted = predict_log_rate(d.take(test), estimate.theta)
+        residual[test] = d.log_rate[test] - predicted
     return residual
 
 

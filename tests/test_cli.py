@@ -133,7 +133,8 @@ def test_the_version() -> None:
 
 
 @pytest.mark.parametrize(
-    "command", ["", "predict", "inspect", "doctor", "fit", "hosts", "hosts list", "hosts show"]
+    "command",
+    ["", "predict", "inspect", "doctor", "fit", "evaluate", "hosts", "hosts list", "hosts show"],
 )
 def test_help_fits_the_screen_and_leaks_no_types(command: str) -> None:
     short, long = (good(*command.split(), flag) for flag in ("-h", "--help"))

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tokcast.cli.charts.scales import LinearScale, nice
+from tokcast.cli.charts.scales import LinearScale, top_of
 from tokcast.cli.charts.svg import Canvas
 from tokcast.cli.charts.theme import LIGHT, Theme
 from tokcast.cli.render import cut, rate
 
-LEFT, RIGHT, TOP, BOTTOM, ROW = 188.0, 168.0, 34.0, 30.0, 26.0
+LEFT, RIGHT, TOP, BOTTOM, ROW = 216.0, 168.0, 42.0, 30.0, 26.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,10 @@ class Bar:
 def draw_bars(bars: Sequence[Bar], title: str, *, width: float = 760, theme: Theme = LIGHT) -> str:
     """Return the SVG of one bar a row, in the order given."""
     height = TOP + ROW * len(bars) + BOTTOM
-    x = LinearScale(nice(max(b.high for b in bars) / 5) * 5, LEFT, width - RIGHT)
+    x = LinearScale(top_of(max(b.high for b in bars)), LEFT, width - RIGHT)
     said = "; ".join(f"{b.label}: {rate(b.value)} tokens per second" for b in bars)
     canvas = Canvas(width, height, title, said, theme)
-    canvas.text(12, 18, cut(f"{title}, tok/s", 100), "soft")
+    canvas.text(12, 20, cut(f"{title}, tok/s", 90), font_size=14, font_weight=650)
     foot = height - BOTTOM
     for tick in x.ticks():
         canvas.line(x(tick), TOP - 6, x(tick), foot, "faint")
@@ -42,11 +42,11 @@ def draw_bars(bars: Sequence[Bar], title: str, *, width: float = 760, theme: The
 def _bar(canvas: Canvas, x: LinearScale, bar: Bar, top: float) -> None:
     middle = top + ROW / 2
     opacity = 0.35 if bar.is_faded else 1.0
-    canvas.text(LEFT - 10, middle + 4, cut(bar.label, 28), "ink", text_anchor="end")
+    canvas.text(LEFT - 10, middle + 4, cut(bar.label, 27), "ink", text_anchor="end")
     length = max(x(bar.value) - LEFT, 1.0)
     canvas.rect(LEFT, top + 5, length, ROW - 10, "a", rx=3, opacity=0.85 * opacity)
     canvas.line(x(bar.low), middle, x(bar.high), middle, "ink", stroke_width=1.5, opacity=0.7)
     for end in (bar.low, bar.high):
         canvas.line(x(end), middle - 4, x(end), middle + 4, "ink", stroke_width=1.5, opacity=0.7)
-    shown = f"{rate(bar.value)}  {bar.note}".strip()
+    shown = f"{rate(bar.value)} · {bar.note}".removesuffix(" · ")
     canvas.text(canvas.width - RIGHT + 12, middle + 4, cut(shown, 28), "soft", font_size=11)

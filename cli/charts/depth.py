@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tokcast.cli.charts.scales import DepthScale, LinearScale, nice
+from tokcast.cli.charts.scales import DepthScale, LinearScale, top_of
 from tokcast.cli.charts.svg import Canvas
 from tokcast.cli.charts.theme import LIGHT, SERIES, Theme
-from tokcast.cli.render import count, cut, rate
+from tokcast.cli.render import count, rate
 
 LEFT, RIGHT, TOP, BOTTOM = 52.0, 18.0, 30.0, 38.0
 
@@ -32,13 +32,17 @@ def draw_depth(
     width: float = 640,
     height: float = 300,
     theme: Theme = LIGHT,
+    is_alone: bool = False,
 ) -> str:
-    """Return the SVG of up to four curves; `at_depth` marks the depth asked about."""
+    """Return the SVG of up to four curves; `at_depth` marks the depth asked about.
+
+    A drawing that stands alone has its title and a key.
+    """
     longest = max(c.depths[-1] for c in curves)
     tallest = max(max(c.high) for c in curves)
     tallest = max([tallest, *(m[1] for c in curves for m in c.measured)])
     x = DepthScale(max(longest, 1), LEFT, width - RIGHT)
-    y = LinearScale(nice(tallest * 1.02 / 5) * 5, height - BOTTOM, TOP)
+    y = LinearScale(top_of(tallest * 1.02), height - BOTTOM, TOP)
     said = "; ".join(
         f"{c.label}: {rate(c.tok_per_s[0])} at depth 0,"
         f" {rate(c.tok_per_s[-1])} at {count(c.depths[-1])}"
@@ -46,7 +50,9 @@ def draw_depth(
     )
     canvas = Canvas(width, height, title, f"Tokens per second over context depth. {said}", theme)
     canvas.data = {"kind": "depth", "left": LEFT, "right": width - RIGHT, "high": x.high}
-    _axes(canvas, x, y, title)
+    if is_alone:
+        canvas.key = tuple(zip(SERIES, (c.label for c in curves), strict=False))
+    _axes(canvas, x, y)
     for curve, role in zip(curves, SERIES, strict=False):
         upper = [(x(d), y(v)) for d, v in zip(curve.depths, curve.high, strict=True)]
         lower = [(x(d), y(v)) for d, v in zip(curve.depths, curve.low, strict=True)]
@@ -91,7 +97,7 @@ def value_at(curve: Curve, depth: int) -> float:
     return pairs[-1][1]
 
 
-def _axes(canvas: Canvas, x: DepthScale, y: LinearScale, title: str) -> None:
+def _axes(canvas: Canvas, x: DepthScale, y: LinearScale) -> None:
     foot = canvas.height - BOTTOM
     for tick in y.ticks():
         canvas.line(LEFT, y(tick), canvas.width - RIGHT, y(tick), "faint")
@@ -100,6 +106,6 @@ def _axes(canvas: Canvas, x: DepthScale, y: LinearScale, title: str) -> None:
     for depth in x.ticks():
         canvas.line(x(depth), foot, x(depth), foot + 4, "axis")
         canvas.text(x(depth), foot + 17, count(depth), "soft", text_anchor="middle", font_size=11)
-    canvas.text(LEFT - 40, 17, cut(f"{title}, tok/s", 70), "soft", font_size=12)
+    canvas.text(LEFT - 40, 17, "tokens / s", "soft", font_size=11.5)
     end = canvas.width - RIGHT
     canvas.text(end, canvas.height - 5, "context depth", "soft", text_anchor="end", font_size=11)

@@ -10,6 +10,7 @@ from tokcast.cli.charts.svg import Canvas
 from tokcast.cli.charts.theme import LIGHT, SERIES, Theme
 
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 16.0, 34.0, 42.0
+_ORDER = ("component", "phase", "measured")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
@@ -87,11 +88,17 @@ def draw_roofline(
     width: float = 760,
     height: float = 460,
     theme: Theme = LIGHT,
+    is_alone: bool = False,
 ) -> str:
-    """Return the SVG of up to four hosts' roofs and the points under them."""
+    """Return the SVG of up to four hosts' roofs and the points under them.
+
+    A drawing that stands alone has its title and a key.
+    """
     x, y = _scales(roofs, width, height)
     canvas = Canvas(width, height, title, _said(roofs), theme)
     canvas.data = {"kind": "roofline"}
+    if is_alone:
+        canvas.key = tuple(zip(SERIES, (r.label for r in roofs), strict=False))
     _axes(canvas, x, y)
     hosts = list(dict.fromkeys((r.slopes, r.ceilings) for r in roofs))
     for i, host in enumerate(hosts):
@@ -99,7 +106,7 @@ def draw_roofline(
         role = "roof" if len(hosts) == 1 else SERIES[roofs.index(owner)]
         _roof(canvas, x, y, owner, role, is_labelled=i == 0)
     for roof, role in zip(roofs, SERIES, strict=False):
-        for point in sorted(roof.points, key=lambda p: p.kind == "phase"):
+        for point in sorted(roof.points, key=lambda p: _ORDER.index(p.kind)):
             _point(canvas, x, y, roof, point, role)
     _key(canvas)
     return canvas.render()

@@ -1,7 +1,6 @@
 """From values to pixels, and which values to label."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 # Depth 0 has a place on the logarithmic axis of depths: it is drawn as if at 1 of so many tokens.
@@ -79,13 +78,14 @@ def nice(value: float) -> float:
     return next(n * power for n in _NICE if n * power >= value * (1 - 1e-9))
 
 
+def top_of(value: float, n: int = 5) -> float:
+    """Return where an axis with about `n` round steps ends that reaches up to a value."""
+    step = nice(value / n)
+    return math.ceil(value / step * (1 - 1e-9)) * step
+
+
 def depths(high: int, n: int) -> tuple[int, ...]:
     """Return about `n` depths from 0 to `high`, evenly spread over a depth axis."""
     top = math.log2(1 + high / DEPTH_UNIT)
     steps = (round(DEPTH_UNIT * (2 ** (top * i / (n - 1)) - 1)) for i in range(n))
     return tuple(dict.fromkeys(min(d, high) for d in steps))
-
-
-def bounds(values: Sequence[float], spare: float) -> tuple[float, float]:
-    """Return the least and the greatest value with room of a factor around them."""
-    return min(values) / spare, max(values) * spare

@@ -36,7 +36,8 @@ class Canvas:
     """A drawing of `width` x `height` pixels under construction.
 
     Every element names its colour by role: a class that the page's style sheet paints, and the
-    theme's own colour for a file that stands alone.
+    theme's own colour for a file that stands alone. Such a file has a `key` of (role, label) and
+    its title above what is drawn.
     """
 
     width: float
@@ -45,6 +46,7 @@ class Canvas:
     description: str
     theme: Theme
     data: dict[str, object] = field(default_factory=dict)
+    key: tuple[tuple[str, str], ...] = ()
     _parts: list[str] = field(default_factory=list)
 
     def add(self, tag: str, content: str = "", /, **attributes: object) -> None:
@@ -102,19 +104,34 @@ class Canvas:
 
     def render(self) -> str:
         """Return the drawing as a whole SVG document."""
-        data = {f"data-{name}": value for name, value in self.data.items()}
+        lines, extra = self._heading()
+        height = number(self.height + extra)
         head = _attributes(
             {
                 "xmlns": "http://www.w3.org/2000/svg",
                 "width": number(self.width),
-                "height": number(self.height),
-                "viewBox": f"0 0 {number(self.width)} {number(self.height)}",
+                "height": height,
+                "viewBox": f"0 0 {number(self.width)} {height}",
                 "role": "img",
                 "font-family": FONT,
                 "aria-label": f"{self.title}. {self.description}",
-                **data,
+                **{f"data-{name}": value for name, value in self.data.items()},
             }
         )
         about = f"<title>{text_of(self.title)}</title><desc>{text_of(self.description)}</desc>"
         ground = f'<rect class="f-panel" width="100%" height="100%" fill="{self.theme["panel"]}"/>'
-        return f"<svg{head}>{about}{ground}{''.join(self._parts)}</svg>"
+        body = "".join(self._parts)
+        if extra:
+            body = f'{lines}<g transform="translate(0 {number(extra)})">{body}</g>'
+        return f"<svg{head}>{about}{ground}{body}</svg>"
+
+    def _heading(self) -> tuple[str, float]:
+        """Return title and key of a file that stands alone, and their height."""
+        if not self.key:
+            return "", 0.0
+        top = Canvas(self.width, 0, "", "", self.theme)
+        top.text(12, 24, self.title, font_size=15, font_weight=650)
+        for i, (role, label) in enumerate(self.key):
+            top.rect(12, 37 + 18 * i, 10, 10, role, rx=2.5)
+            top.text(28, 46 + 18 * i, label, "soft")
+        return "".join(top._parts), 38.0 + 18 * len(self.key)

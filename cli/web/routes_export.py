@@ -23,14 +23,14 @@ def router(engine: Engine) -> APIRouter:
     api = APIRouter(prefix="/api/v1", tags=["drawings"], responses=PROBLEMS)
     worker = Worker(engine)
 
-    async def drawn(name: str, body: CompareIn) -> str:
+    async def drawn(name: str, body: CompareIn, is_alone: bool) -> str:
         await worker.ready(*body.pairs)
         views = [view_of(engine, pair, body) for pair in body.pairs]
-        return figures(views, body.n_depth, body.look or Look())[name]
+        return figures(views, body.n_depth, body.look or Look(), is_alone)[name]
 
     @api.post("/figure/{name}.svg", summary="A drawing", response_class=Response, responses=SVG)
     async def figure(name: Name, body: CompareIn) -> Response:
-        return Response(await drawn(name, body), media_type="image/svg+xml")
+        return Response(await drawn(name, body, False), media_type="image/svg+xml")
 
     @api.post(
         "/export/{name}.svg",
@@ -40,7 +40,9 @@ def router(engine: Engine) -> APIRouter:
     )
     async def export(name: Name, body: CompareIn) -> Response:
         about = {"software": software(), "figure": name, "asked": body.model_dump(mode="json")}
-        return Response(sealed_svg(about, await drawn(name, body)), media_type="image/svg+xml")
+        return Response(
+            sealed_svg(about, await drawn(name, body, True)), media_type="image/svg+xml"
+        )
 
     return api
 

@@ -154,5 +154,5 @@ def _rooflines(api: APIRouter, engine: Engine, worker: Worker) -> None:
         pair, body = query.parts()
         await worker.ready(pair)
         look = Look(theme=query.theme, width=query.width)
-        drawn = figures([view_of(engine, pair, body)], body.n_depth, look)["roofline"]
+        drawn = figures([view_of(engine, pair, body)], body.n_depth, look, True)["roofline"]
         return Response(drawn, media_type="image/svg+xml")

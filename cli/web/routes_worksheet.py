@@ -25,7 +25,7 @@ from tokcast.cli.worksheet import (
     rows,
     work_out,
 )
-from tokcast.cli.worksheet_inputs import inputs_of
+from tokcast.cli.worksheet_inputs import inputs_of, is_capped
 
 
 class Edit(Body):
@@ -53,7 +53,7 @@ def router(engine: Engine) -> APIRouter:
         await worker.ready(body.pair)
         scene = engine.scene(body.pair, body.setting())
         edits = {e.key: (e.value, e.origin) for e in body.edits}
-        return scene, work_out(edited(inputs_of(scene), edits))
+        return scene, work_out(edited(inputs_of(scene), edits), is_capped(scene))
 
     @api.post("/worksheet", summary="Every number as an input, and what follows")
     async def worksheet(body: WorksheetIn) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def router(engine: Engine) -> APIRouter:
         said = about(scene, body)
         if form == "csv":
             return Response(sealed_csv(said, rows(sheet)), media_type="text/csv")
-        text = sealed_svg(said, drawn(scene, sheet, body.look))
+        text = sealed_svg(said, drawn(scene, sheet, body.look, is_alone=True))
         return Response(text, media_type="image/svg+xml")
 
     return api
@@ -127,11 +127,15 @@ def _point(r: Result, sheet: Worksheet) -> Point:
     )
 
 
-def drawn(scene: Scene, sheet: Worksheet, look: Look) -> str:
+def drawn(scene: Scene, sheet: Worksheet, look: Look, is_alone: bool = False) -> str:
     """Return the worksheet's roofline."""
     width = float(look.width)
-    title = f"Worksheet: {scene.label}"
     tall = min(480.0, max(320.0, 0.58 * width))
     return draw_roofline(
-        [roof_of(scene, sheet)], title, width=width, height=tall, theme=theme_of(look.theme)
+        [roof_of(scene, sheet)],
+        "Worksheet",
+        width=width,
+        height=tall,
+        theme=theme_of(look.theme),
+        is_alone=is_alone,
     )

@@ -160,26 +160,30 @@ def sources(v: View) -> list[dict[str, str]]:
     ]
 
 
-def figures(views: Sequence[View], depth: int, look: Look) -> dict[str, str]:
-    """Return the drawings of up to four pairs, as SVG."""
+def figures(
+    views: Sequence[View], depth: int, look: Look, is_alone: bool = False
+) -> dict[str, str]:
+    """Return the drawings of up to four pairs, as SVG; alone, each has its title and a key."""
     theme, width = theme_of(look.theme), float(look.width)
     tall = 300.0 if width > 460 else 240.0
     return {
         "decode": draw_depth(
             [v.decode for v in views],
-            "Generating",
+            "Generating, as the context fills",
             at_depth=depth,
             width=width,
             height=tall,
             theme=theme,
+            is_alone=is_alone,
         ),
         "prefill": draw_depth(
             [v.prefill for v in views],
-            "Reading the prompt",
+            "Reading, as the context fills",
             at_depth=depth,
             width=width,
             height=tall,
             theme=theme,
+            is_alone=is_alone,
         ),
         "roofline": draw_roofline(
             [v.roofline for v in views],
@@ -187,6 +191,7 @@ def figures(views: Sequence[View], depth: int, look: Look) -> dict[str, str]:
             width=width,
             height=min(500.0, max(320.0, 0.6 * width)),
             theme=theme,
+            is_alone=is_alone,
         ),
     }
 

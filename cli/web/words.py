@@ -52,8 +52,8 @@ def prefill_words(p: Prediction, n_ubatch: int) -> str:
     batches = -(-p.n_prompt // n_ubatch)
     return (
         f"Reading {p.n_prompt:,} tokens takes {_ms(p.seconds)}: {flops / 1e12:.3g} TFLOP at"
-        f" {flops / p.seconds / 1e12:.3g} TFLOP/s, in {batches} micro-batch"
-        f"{'es' if batches > 1 else ''} that each read the weights once."
+        f" {flops / p.seconds / 1e12:.3g} TFLOP/s, in"
+        + (" one go." if batches == 1 else f" {batches} goes that each read the weights once.")
     )
 
 
@@ -71,7 +71,10 @@ def side_words(scene: Scene, predictions: list[Prediction]) -> str:
             "": "so near the ridge that no side is named",
         }[side]
         found.append(f"{p.phase} lies {where}")
-    return f"The ridge is at {roof.ridge:,.3g} operations a byte; {', '.join(found)}."
+    return (
+        f"By the data sheet alone the ridge is at {roof.ridge:,.3g} operations a byte;"
+        f" {', '.join(found)}."
+    )
 
 
 def evidence_words(a: Answer) -> str:

@@ -1,17 +1,12 @@
 """What the environment says about where to look and what to send."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from tokcast.predictor.errors import InputError
-
-if TYPE_CHECKING:
-    import httpx
 
 HUB = "https://huggingface.co"
 _TRUE = frozenset({"1", "ON", "YES", "TRUE"})
@@ -22,7 +17,7 @@ class Settings:
     """Environment variables, and what tests replace.
 
     `registry` is Ollama's, which no variable of Ollama's names; `patience_seconds` is how long
-    one file may take. `transport` makes what carries every request, redirects included, where
+    one file may take. `transport` makes the httpx transport of every request, redirects included, where
     a server must not go wherever it is told to; no proxy of the environment is used then.
     """
 
@@ -31,7 +26,7 @@ class Settings:
     registry: str = "https://registry.ollama.ai"
     patience_seconds: float = 300.0
     sleep: Callable[[float], None] = time.sleep
-    transport: Callable[[], httpx.BaseTransport] | None = None
+    transport: Callable[[], Any] | None = None
 
     @property
     def home(self) -> Path:

@@ -4,6 +4,7 @@ import { $, ROLES, count, h, scaled, size, toast } from "./dom.js";
 import { ask, latest } from "./api.js";
 import { CACHE_TYPES, LONGEST, depthAt, fromAddress, shareOf, state, toAddress } from "./state.js";
 import { combo } from "./combo.js";
+import { wireTheme } from "./theme.js";
 import { followPointer, saveFigure, showPredictions } from "./predict.js";
 
 const known = { models: [], types: [], local: [], hosts: [], thisHost: "", public: false };
@@ -42,12 +43,14 @@ function pairCard(pair, i) {
     options: () => known.hosts,
     changed: (text) => {
       pair.host = text;
+      here.hidden = !known.thisHost || !text;
       update();
     },
   });
+  const here = h("button", { type: "button", class: "here", hidden: !known.thisHost || !pair.host, onclick: () => ((pair.host = ""), render()) }, `Use this machine: ${known.thisHost}`);
   const drop = h("button", { type: "button", "aria-label": `Remove pair ${i + 1}`, onclick: () => remove(i) }, "Remove");
   const head = h("header", {}, state.pairs.length > 1 ? `Pair ${i + 1}` : "Model and host", state.pairs.length > 1 ? drop : null);
-  return h("section", { class: `card pair k-${ROLES[i]}`, "aria-label": `Pair ${i + 1}` }, head, row, host.element);
+  return h("section", { class: `card pair k-${ROLES[i]}`, "aria-label": `Pair ${i + 1}` }, head, row, host.element, here);
 }
 
 function remove(i) {
@@ -138,23 +141,6 @@ async function take(file) {
   }
 }
 
-// --- theme
-
-const ORDER = ["auto", "light", "dark"];
-const system = matchMedia("(prefers-color-scheme: dark)");
-function setTheme(name) {
-  localStorage.setItem("theme", name);
-  document.documentElement.dataset.theme = name === "auto" ? (system.matches ? "dark" : "light") : name;
-  $("theme").textContent = { auto: "Auto", light: "Light", dark: "Dark" }[name];
-  $("theme").setAttribute("aria-label", `Colours: ${name === "auto" ? "as the system" : name}`);
-}
-function wireTheme() {
-  const now = () => localStorage.getItem("theme") ?? "auto";
-  setTheme(ORDER.includes(now()) ? now() : "auto");
-  $("theme").addEventListener("click", () => setTheme(ORDER[(ORDER.indexOf(now()) + 1) % 3]));
-  system.addEventListener("change", () => setTheme(now()));
-}
-
 // --- showing
 
 function complain(error) {
@@ -188,7 +174,7 @@ function update() {
 }
 
 async function start() {
-  wireTheme();
+  wireTheme($("theme"));
   fromAddress(location.search);
   wireControls();
   wireDrop();
@@ -202,7 +188,7 @@ async function start() {
     value: name, note: `${scaled(bandwidth, "B/s")}${sizes.length ? `, ${sizes.map((s) => s / 2 ** 30).join("/")} GiB` : ""}`, words: name.toLowerCase(),
   }));
   $("about").textContent = `tokcast ${status.version}, fitted on ${status.n_observations.toLocaleString("en-US")} published configurations (${status.coefficients}).`;
-  if (!state.pairs.length) state.pairs = [{ model: `qwen3-30b-a3b@${DEFAULT_TYPE}`, host: "RTX 4090", backend: "" }];
+  if (!state.pairs.length) state.pairs = [{ model: "gpt-oss-20b@MXFP4_MOE", host: "RTX 4090", backend: "" }];
   render();
   let width = innerWidth;
   addEventListener("resize", () => {
@@ -211,7 +197,10 @@ async function start() {
   if (!known.public) {
     try {
       known.thisHost = (await ask("hosts/this")).host.name;
-      for (const input of document.querySelectorAll(".pair .combo:last-child input")) input.placeholder = `this machine (${known.thisHost})`;
+      for (const button of document.querySelectorAll(".here")) {
+        button.textContent = `Use this machine: ${known.thisHost}`;
+        button.hidden = button.previousElementSibling.querySelector("input").value === "";
+      }
     } catch { /* not recognised: a host must be named */ }
   }
 }

@@ -112,7 +112,11 @@ function why(r, i) {
 
 function ledger(r, l) {
   const total = (key) => l.rows.reduce((sum, row) => sum + row[key], 0);
-  const rows = l.rows.map((row) => {
+  const large = l.rows.filter((row) => row.seconds >= 0.005 * l.seconds);
+  const small = l.rows.filter((row) => row.seconds < 0.005 * l.seconds);
+  const sum = (rows, key) => rows.reduce((n, row) => n + row[key], 0);
+  const others = { component: `${small.length} smaller parts`, type: "", bound: "overhead", bytes: sum(small, "bytes"), flops: sum(small, "flops"), seconds: sum(small, "seconds") };
+  const rows = [...large, ...(small.length > 1 ? [others] : small)].map((row) => {
     const part = h("i", { class: row.bound });
     part.style.width = `${(100 * row.seconds) / l.seconds}%`;
     return h("tr", {},
@@ -120,7 +124,7 @@ function ledger(r, l) {
       h("td", { class: "n" }, row.bytes ? size(row.bytes) : ""),
       h("td", { class: "n" }, row.flops ? scaled(row.flops, "FLOP") : ""),
       h("td", { class: "n" }, time(row.seconds)),
-      h("td", {}, h("span", { class: "share" }, part), `${((100 * row.seconds) / l.seconds).toFixed(1)} %`));
+      h("td", { class: "of" }, h("span", { class: "share" }, part), `${((100 * row.seconds) / l.seconds).toFixed(1)} %`));
   });
   const what = l.phase === "decode" ? "one generated token" : `${state.n_prompt.toLocaleString("en-US")} prompt tokens`;
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `${what}, ${r.label}` }, h("table", {},

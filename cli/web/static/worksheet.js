@@ -57,22 +57,33 @@ function draw() {
 
 // --- inputs
 
+const outside = (href, text) => h("a", { href, target: "_blank", rel: "noopener noreferrer" }, text);
+
+/** Return a source with its addresses, and files of repositories, as links. */
 function sourceCell(text) {
-  const pieces = text.split(/(https:\/\/[^\s;]+)/);
-  return pieces.map((piece) => {
-    if (!piece.startsWith("https://")) return piece;
-    return h("a", { href: piece, target: "_blank", rel: "noopener noreferrer" }, new URL(piece).hostname);
+  return text.split(/(https:\/\/[^\s;]+|[\w.-]+\/[\w.-]+@[0-9a-f]{10,40} [\w./-]+)/).map((piece) => {
+    if (piece.startsWith("https://")) return outside(piece, new URL(piece).hostname);
+    const file = /^([\w.-]+\/[\w.-]+)@([0-9a-f]+) ([\w./-]+)$/.exec(piece);
+    return file ? outside(`https://github.com/${file[1]}/blob/${file[2]}/${file[3]}`, file[1]) : piece;
   });
 }
 
+/** Return a factor and a prefix that make a value readable in its unit. */
+function readable(value, unit) {
+  const steps = ["B", "B/s", "FLOP", "FLOP/s"].includes(unit) ? [[1e12, "T"], [1e9, "G"], [1e6, "M"], [1e3, "k"]] : unit === "s" ? [[1, ""], [1e-3, "m"], [1e-6, "µ"]] : [];
+  return steps.find(([factor]) => value >= factor) ?? [1, ""];
+}
+
 function inputRow(i) {
-  const number = h("input", { type: "number", step: "any", min: "0", value: i.value, "aria-label": `${i.label}, ${i.unit}`, "data-key": i.key });
+  const [factor, prefix] = readable(i.value, i.unit);
+  const shownUnit = prefix + i.unit;
+  const number = h("input", { type: "number", step: "any", min: "0", value: Number((i.value / factor).toPrecision(8)), "aria-label": `${i.label}, ${shownUnit}`, "data-key": i.key, title: `${i.value} ${i.unit}` });
   const origin = h("select", { "aria-label": `Origin of ${i.label}` }, ...ORIGINS.map((o) => h("option", { selected: o === i.origin }, o)));
   const row = h("tr", { class: edits.has(i.key) ? "edited" : "" },
-    h("th", { scope: "row" }, i.label), h("td", { class: "n" }, number), h("td", {}, i.unit),
+    h("th", { scope: "row" }, i.label), h("td", { class: "n" }, number), h("td", {}, shownUnit),
     h("td", {}, origin), h("td", { class: "source" }, ...sourceCell(i.source)));
   const change = (isOrigin) => {
-    const value = Number(number.value);
+    const value = Number(number.value) * factor;
     const isSound = number.value !== "" && Number.isFinite(value) && value > 0 && value < 1e18;
     number.classList.toggle("bad", !isSound);
     number.setAttribute("aria-invalid", String(!isSound));
@@ -127,7 +138,7 @@ function sensitivity(phase) {
     const part = h("i", { class: "memory" });
     part.style.width = `${(100 * s.effect) / most}%`;
     return h("tr", {}, h("th", { scope: "row" }, s.label), ...s.tok_per_s.map((v) => h("td", { class: "n" }, rate(v))),
-      h("td", {}, h("span", { class: "share" }, part), `${(100 * s.effect).toFixed(1)} %`));
+      h("td", { class: "of" }, h("span", { class: "share" }, part), `${(100 * s.effect).toFixed(1)} %`));
   });
   return h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Sensitivity of ${phase}` }, h("table", {}, h("caption", {}, `${phase === "decode" ? "Decode" : "Prefill"}, tok/s`),
     h("thead", {}, h("tr", {}, ...["input", "× 0.8", "× 1", "× 1.2", "most"].map((t, i) => h("th", { scope: "col", class: i > 0 && i < 4 ? "n" : "" }, t)))),
