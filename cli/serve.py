@@ -38,6 +38,7 @@ def run(request: Request) -> int:
         public=request.public,
         folders=() if request.public else tuple(map(_folder, request.folders)),
         mirrors=() if request.public else (*request.mirrors, *_endpoint()),
+        uses_token=is_loopback(request.host),
         names=frozenset(name.lower() for name in request.names) | _own_names(request.host),
     )
     app = create_app(config)
@@ -99,14 +100,22 @@ def _listener(host: str, port: int) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         listener = socket.socket(family, socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise _unheard(host, port, error) from None
+    try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind(address)
         listener.listen(128)
-    except (OSError, UnicodeError) as error:
-        raise InputError(
-            f"cannot listen on {host} port {port}: {error}; expected a free port (--port)"
-        ) from None
+    except OSError as error:
+        listener.close()
+        raise _unheard(host, port, error) from None
     return listener
+
+
+def _unheard(host: str, port: int, error: Exception) -> InputError:
+    return InputError(
+        f"cannot listen on {host} port {port}: {error}; expected a free port (--port)"
+    )
 
 
 def _say(config: Config, listener: socket.socket) -> None:

@@ -28,15 +28,19 @@ def run(file: str, output: str) -> int:
         "found_sha256": receipt.found,
         "notes": notes,
     }
-    report = Report((_verdict(file, receipt),), (), tuple(notes), data, [data])
+    report = Report(_verdict(file, receipt), (), tuple(notes), data, [data])
     print(render(report, output))
     return 0 if receipt.holds else 1
 
 
-def _verdict(file: str, receipt: Receipt) -> str:
+def _verdict(file: str, receipt: Receipt) -> tuple[str, ...]:
     if receipt.holds:
-        return f"{file}: as it was exported ({receipt.kind}, sha256 {receipt.stated})"
-    return f"{file}: changed since; its receipt says {receipt.stated}, it has {receipt.found}"
+        return (f"As it was exported: {file}", f"  {receipt.kind}, sha256 {receipt.stated}")
+    return (
+        f"Changed since it was exported: {file}",
+        f"  stated sha256 {receipt.stated}",
+        f"  found sha256  {receipt.found}",
+    )
 
 
 def _text(path: Path) -> str:

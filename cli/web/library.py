@@ -13,6 +13,7 @@ from tokcast.cli.web.network import Route, origin_of
 from tokcast.cli.web.problems import Refused
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.gguf import read_gguf
+from tokcast.predictor.gguf_split import split_names
 from tokcast.predictor.header import Header
 from tokcast.predictor.model import model_spec
 from tokcast.predictor.sources.address import (
@@ -24,7 +25,7 @@ from tokcast.predictor.sources.address import (
     parse,
 )
 from tokcast.predictor.sources.open import read
-from tokcast.predictor.sources.settings import Settings, from_environ
+from tokcast.predictor.sources.settings import from_environ
 from tokcast.predictor.spec import ModelSpec
 from tokcast.predictor.text import printable
 
@@ -45,7 +46,7 @@ class Library:
     ) -> None:
         self._config = config
         route = route or Route(config.mirrors)
-        settings: Settings = from_environ(environ, None)
+        settings = from_environ(environ if config.uses_token else _without_token(environ), None)
         self._settings = replace(settings, transport=route.transport, patience_seconds=30.0)
         self._folders = tuple(folder.resolve() for folder in config.folders)
         self._kept: Lru[tuple[ModelSpec, Header]] = Lru(MOST_KEPT)
@@ -102,19 +103,29 @@ class Library:
         return target
 
     def _inside(self, name: str) -> Path:
-        """Return a path below one of the folders the operator named; Refused for another."""
+        """Return a GGUF file below one of the operator's folders; Refused for another path.
+
+        What a link leads to counts, for every part of a split model.
+        """
         for folder in self._folders:
             try:
                 path = (folder / name).resolve()
             except (OSError, ValueError):
                 continue
-            if path.is_relative_to(folder) and path.exists():
+            parts = [path.with_name(n).resolve() for n in split_names(path.name) or ()]
+            is_inside = all(p.is_relative_to(folder) for p in (path, *parts))
+            if is_inside and path.suffix == ".gguf" and path.is_file():
                 return path
-        raise Refused(403, f"{printable(name, 200)}: not in a folder given with --folder")
+        raise Refused(403, f"{printable(name, 200)}: no GGUF file in a folder given with --folder")
 
     def _check_mirror(self, url: str) -> None:
         if origin_of(url) not in map(origin_of, self._config.mirrors):
             raise Refused(403, "only the Hub and the mirrors given with --mirror are fetched from")
+
+
+def _without_token(environ: Mapping[str, str]) -> dict[str, str]:
+    kept = {k: v for k, v in environ.items() if k not in ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN")}
+    return {**kept, "HF_TOKEN_PATH": os.devnull}
 
 
 def is_word(address: str) -> bool:

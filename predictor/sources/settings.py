@@ -17,8 +17,8 @@ class Settings:
     """Environment variables, and what tests replace.
 
     `registry` is Ollama's, which no variable of Ollama's names; `patience_seconds` is how long
-    one file may take. `transport` makes the httpx transport of every request, redirects included, where
-    a server must not go wherever it is told to; no proxy of the environment is used then.
+    one file may take. `transport` makes the httpx transport of every request, redirects included,
+    for a server that must not go wherever it is told to; no proxy of the environment is used then.
     """
 
     environ: Mapping[str, str]
