@@ -4,6 +4,7 @@ import ipaddress
 import os
 import socket
 import sys
+import threading
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,6 +44,7 @@ def run(request: Request) -> int:
     )
     app = create_app(config)
     listener = _listener(request.host, port)
+    threading.Thread(target=_warm, daemon=True).start()
     _say(config, listener)
     server = uvicorn.Server(
         uvicorn.Config(
@@ -58,6 +60,17 @@ def run(request: Request) -> int:
     )
     server.run(sockets=[listener])
     return 0
+
+
+def _warm() -> None:
+    """Read what the first page needs before someone asks for it."""
+    from tokcast.cli.measured import measured_of
+    from tokcast.fits.released import released
+    from tokcast.hosts.registry import chips
+
+    released()
+    chips()
+    measured_of("", "", "", "")
 
 
 def _port(text: str) -> int:

@@ -35,9 +35,10 @@ def run(file: str, output: str) -> int:
 
 def _verdict(file: str, receipt: Receipt) -> tuple[str, ...]:
     if receipt.holds:
-        return (f"As it was exported: {file}", f"  {receipt.kind}, sha256 {receipt.stated}")
+        return ("As it was exported", f"  {file}", f"  {receipt.kind}, sha256 {receipt.stated}")
     return (
-        f"Changed since it was exported: {file}",
+        "Changed since it was exported",
+        f"  {file}",
         f"  stated sha256 {receipt.stated}",
         f"  found sha256  {receipt.found}",
     )

@@ -89,14 +89,14 @@ def test_verify_says_yes_and_no(tmp_path: Path) -> None:
     path = tmp_path / "out.json"
     path.write_text(sealed_json({"software": "tokcast 9", "value": 1.5}))
     shown = good("verify", path)
-    assert shown.startswith("As it was exported: ")
+    assert shown.startswith("As it was exported\n")
     assert f"JSON, sha256 {read(path.read_text()).stated}" in shown
     data = json.loads(good("verify", path, "-o", "json"))
     assert data["holds"] is True
     path.write_text(path.read_text().replace("1.5", "1.6"))
     result = run("verify", path)
     assert (result.code, result.err) == (1, "")
-    assert result.out.startswith("Changed since it was exported: ")
+    assert result.out.startswith("Changed since it was exported\n")
 
 
 def test_verify_refuses_what_is_no_export(tmp_path: Path) -> None:

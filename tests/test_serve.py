@@ -16,7 +16,7 @@ from cli_tools import refused
 
 pytest.importorskip("fastapi", reason="the web page needs fastapi and uvicorn")
 
-from tokcast.cli.serve import is_loopback  # noqa: E402
+from tokcast.cli.serve import is_loopback
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -11,9 +12,9 @@ from small_models import header
 
 pytest.importorskip("fastapi", reason="the web page needs fastapi and uvicorn")
 
-from web_tools import LLAMA, QWEN, Site, problem, site  # noqa: E402
+from web_tools import LLAMA, QWEN, Site, problem, site
 
-from tokcast.predictor.gguf_write import write_gguf  # noqa: E402
+from tokcast.predictor.gguf_write import write_gguf
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -56,7 +57,7 @@ def test_a_curve_goes_through_the_prediction(server: Site) -> None:
             assert curve["tok_per_s"][0] == pytest.approx(p["tok_per_s"], rel=1e-9)
             assert curve["low"][0] == pytest.approx(p["low"], rel=1e-9)
             assert curve["n_depth"][0] == 0
-            assert all(a >= b for a, b in zip(curve["tok_per_s"], curve["tok_per_s"][1:]))
+            assert all(a >= b for a, b in pairwise(curve["tok_per_s"]))
 
 
 def test_compare_tells_everything_the_page_shows(server: Site) -> None:

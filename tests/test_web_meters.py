@@ -1,5 +1,7 @@
 """Live readings: with fakes, and what a machine without meters says."""
 
+# ruff: noqa: N802 -- the fake has the names of NVIDIA's library
+
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -9,14 +11,14 @@ import pytest
 
 pytest.importorskip("fastapi", reason="the web page needs fastapi and uvicorn")
 
-from fastapi import FastAPI  # noqa: E402
-from web_tools import Site, problem, site  # noqa: E402
+from fastapi import FastAPI
+from web_tools import Site, problem, site
 
-from tokcast.cli.web import problems, routes_meters  # noqa: E402
-from tokcast.cli.web.config import Config  # noqa: E402
-from tokcast.cli.web.engine import Engine  # noqa: E402
-from tokcast.cli.web.library import Library  # noqa: E402
-from tokcast.cli.web.meters import Absent, Apple, Nvml, Rapl, status  # noqa: E402
+from tokcast.cli.web import problems, routes_meters
+from tokcast.cli.web.config import Config
+from tokcast.cli.web.engine import Engine
+from tokcast.cli.web.library import Library
+from tokcast.cli.web.meters import Absent, Apple, Nvml, Rapl, status
 
 
 class FakeError(Exception):

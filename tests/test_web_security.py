@@ -10,11 +10,11 @@ from cli_tools import small
 
 pytest.importorskip("fastapi", reason="the web page needs fastapi and uvicorn")
 
-from web_tools import LLAMA, Site, problem, site  # noqa: E402
+from web_tools import LLAMA, Site, problem, site
 
-from tokcast.cli.web.config import Config  # noqa: E402
-from tokcast.cli.web.guard import host_name, is_trusted  # noqa: E402
-from tokcast.cli.web.library import Library  # noqa: E402
+from tokcast.cli.web.config import Config
+from tokcast.cli.web.guard import host_name, is_trusted
+from tokcast.cli.web.library import Library
 
 
 @pytest.fixture(scope="module")

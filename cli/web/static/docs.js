@@ -83,7 +83,7 @@ function operation(path, method, op) {
     h("summary", {}, h("span", { class: `method ${method}` }, method.toUpperCase()), h("code", {}, path), h("span", { class: "what" }, op.summary ?? "")),
     body ? table(fields(resolved(body))) : null,
     parameters.length ? table(parameters.map((p) => row(p.name, p.schema, p.required))) : null,
-    h("pre", {}, h("code", {}, curl)),
+    h("pre", { tabindex: "0" }, h("code", {}, curl)),
     isUpload ? h("p", { class: "hint" }, "The body is the first bytes of a GGUF file, as far as its tensor table reaches.") : h("div", {}, h("label", {}, "Address", address), body ? h("label", {}, "Body", text) : null, send),
     out);
 }
