@@ -2,14 +2,17 @@
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, StrictBool
 
 from tokcast.cli.scene import Setting
 
 CacheType = Literal["F32", "F16", "BF16", "Q8_0", "Q4_0", "Q4_1", "IQ4_NL", "Q5_0", "Q5_1"]
-Tokens = Annotated[int, Field(ge=1, le=1 << 20)]
-Depth = Annotated[int, Field(ge=0, le=1 << 24)]
-Positive = Annotated[float, Field(gt=0, lt=1e18, allow_inf_nan=False)]
+Tokens = Annotated[int, Field(ge=1, le=1 << 20, strict=True)]
+Depth = Annotated[int, Field(ge=0, le=1 << 24, strict=True)]
+# Far below and above what any machine or model has, and far from where floats end.
+Positive = Annotated[float, Field(ge=1e-9, le=1e18, allow_inf_nan=False, strict=True)]
+Rate = Annotated[float, Field(ge=1e6, le=1e18, allow_inf_nan=False)]
+Memory = Annotated[float, Field(ge=1 << 20, le=1e18, allow_inf_nan=False)]
 Address = Annotated[
     str,
     Field(
@@ -34,9 +37,9 @@ class Pair(Body):
     host: Annotated[str, Field(max_length=200, examples=["RTX 4090"])] | None = None
     runtime: Literal["llama.cpp", "mlx"] | None = None
     backend: Literal["CUDA", "ROCm", "Vulkan", "Metal", "MLX", "SYCL", "CPU"] | None = None
-    bytes_per_s: Positive | None = None
-    flops_per_s: Positive | None = None
-    memory_bytes: Positive | None = None
+    bytes_per_s: Rate | None = None
+    flops_per_s: Rate | None = None
+    memory_bytes: Memory | None = None
 
 
 class Conditions(Body):
@@ -45,11 +48,11 @@ class Conditions(Body):
     n_prompt: Tokens = 512
     n_gen: Tokens = 128
     n_depth: Depth = 0
-    n_ubatch: Annotated[int, Field(ge=1, le=1 << 16)] = 512
+    n_ubatch: Annotated[int, Field(ge=1, le=1 << 16, strict=True)] = 512
     type_k: CacheType = "F16"
     type_v: CacheType = "F16"
-    flash_attention: bool = True
-    n_context: Annotated[int, Field(ge=1, le=1 << 24)] | None = None
+    flash_attention: StrictBool = True
+    n_context: Annotated[int, Field(ge=1, le=1 << 24, strict=True)] | None = None
 
     def setting(self) -> Setting:
         """Return the same without pydantic."""
@@ -70,11 +73,11 @@ class PredictIn(Pair):
     n_prompt: Annotated[tuple[Tokens, ...], Field(max_length=8)] = (512,)
     n_gen: Annotated[tuple[Tokens, ...], Field(max_length=8)] = (128,)
     n_depth: Annotated[tuple[Depth, ...], Field(min_length=1, max_length=16)] | None = None
-    n_ubatch: Annotated[int, Field(ge=1, le=1 << 16)] = 512
+    n_ubatch: Annotated[int, Field(ge=1, le=1 << 16, strict=True)] = 512
     type_k: CacheType = "F16"
     type_v: CacheType = "F16"
-    flash_attention: bool = True
-    n_context: Annotated[int, Field(ge=1, le=1 << 24)] | None = None
+    flash_attention: StrictBool = True
+    n_context: Annotated[int, Field(ge=1, le=1 << 24, strict=True)] | None = None
 
 
 class Look(Body):
@@ -102,13 +105,13 @@ class RecommendIn(Conditions):
 
     model: Address
     host: Annotated[str, Field(max_length=200)] | None = None
-    bytes_per_s: Positive | None = None
-    flops_per_s: Positive | None = None
-    memory_bytes: Positive | None = None
+    bytes_per_s: Rate | None = None
+    flops_per_s: Rate | None = None
+    memory_bytes: Memory | None = None
     at_least_tok_per_s: Positive | None = None
 
 
-Size = Annotated[int, Field(ge=1, le=1 << 20)]
+Size = Annotated[int, Field(ge=1, le=1 << 20, strict=True)]
 
 
 class Shape(Body):
@@ -124,7 +127,7 @@ class AnalyzeIn(Shape):
 
     type: Annotated[str, Field(max_length=20, examples=["F16", "Q4_K"])] = "F16"
     host: Annotated[str, Field(max_length=200)] | None = None
-    measure: bool = False
+    measure: StrictBool = False
 
 
 class SweepIn(Body):
