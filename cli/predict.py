@@ -1,5 +1,6 @@
 """`tokcast predict`: speed, memory and evidence, verdict first."""
 
+import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -192,7 +193,15 @@ def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> 
     if not spec.n_params:
         raise InputError(f"{address}: holds no weights, only a vocabulary; nothing to predict")
     runtime = runtime_of(request.runtime, spec.format)
-    run = Run(runtime, backend_of(request.backend, runtime, asked.host))
+    backend = backend_of(request.backend, runtime, asked.host)
+    run = Run(
+        runtime=runtime,
+        backend=backend,
+        stack=backend,
+        year=released().newest,
+        flash_attention=None if request.flash_attn == "auto" else asked.flash_attention,
+        system=platform.system() if request.host is None else "",
+    )
     depths, coefficients = _depths(spec, asked), released()
     forecasts = tuple(
         Forecast(n_gen, depth, predict(spec, Question(load, asked.host, run), coefficients))
