@@ -16,9 +16,9 @@ if os.environ.get("TOKCAST_REQUIRE_BROWSER") != "1":
     if importlib.util.find_spec("schemathesis") is None:
         pytest.skip("schemathesis is not installed", allow_module_level=True)
 
-from web_tools import site  # noqa: E402
+from web_tools import site
 
-from tokcast.cli.web.config import Config  # noqa: E402
+from tokcast.cli.web.config import Config
 
 
 @pytest.mark.parametrize("public", [False, True])
