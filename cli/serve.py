@@ -112,7 +112,8 @@ def is_loopback(host: str) -> bool:
 def _listener(host: str, port: int) -> socket.socket:
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        listener = socket.socket(family, socket.SOCK_STREAM)
+        # Named as TCP, its connections send at once; asyncio leaves others to wait for each other.
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     except (OSError, UnicodeError) as error:
         raise _unheard(host, port, error) from None
     try:

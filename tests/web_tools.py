@@ -44,7 +44,7 @@ def site(
     config = config or Config()
     offline = {"HF_HUB_OFFLINE": "1", "HOME": "/nonexistent"}
     app = app or create_app(config, library or Library(config, offline))
-    listener = socket.socket()
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     listener.bind(("127.0.0.1", 0))
     listener.listen(64)
     server = uvicorn.Server(uvicorn.Config(app, log_level="error", lifespan="off"))

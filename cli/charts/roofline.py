@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tokcast.cli.charts.scales import LogScale
@@ -10,6 +10,9 @@ from tokcast.cli.charts.svg import Canvas
 from tokcast.cli.charts.theme import LIGHT, SERIES, Theme
 
 LEFT, RIGHT, TOP, BOTTOM = 58.0, 16.0, 34.0, 42.0
+# Of more pairs than this the parts of their phases are left out, and of all but the first host
+# the lower ceilings: nobody could tell them apart.
+MOST_WITH_PARTS = 2
 _ORDER = ("component", "phase", "measured")
 _SUPERSCRIPT = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
@@ -104,9 +107,12 @@ def draw_roofline(
     for i, host in enumerate(hosts):
         owner = next(r for r in roofs if (r.slopes, r.ceilings) == host)
         role = "roof" if len(hosts) == 1 else SERIES[roofs.index(owner)]
-        _roof(canvas, x, y, owner, role, is_labelled=i == 0)
+        shown = owner if i == 0 else replace(owner, ceilings=owner.ceilings[:1])
+        _roof(canvas, x, y, shown, role, is_labelled=i == 0)
     for roof, role in zip(roofs, SERIES, strict=False):
         for point in sorted(roof.points, key=lambda p: _ORDER.index(p.kind)):
+            if point.kind == "component" and len(roofs) > MOST_WITH_PARTS:
+                continue
             _point(canvas, x, y, roof, point, role)
     _key(canvas)
     return canvas.render()
