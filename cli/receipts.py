@@ -62,9 +62,11 @@ def sealed_csv(about: Mapping[str, Any], rows: Sequence[Sequence[str]]) -> str:
     receipt = {"about": dict(about), "sha256": digest({"about": dict(about), "rows": listed})}
     # Unquoted, a lone carriage return would be read back as the end of a row.
     has_return = any("\r" in cell for row in listed for cell in row)
-    quoting = csv.QUOTE_ALL if has_return else csv.QUOTE_MINIMAL
     out = io.StringIO()
-    csv.writer(out, lineterminator="\n", quoting=quoting).writerows(listed)
+    if has_return:
+        csv.writer(out, lineterminator="\n", quoting=csv.QUOTE_ALL).writerows(listed)
+    else:
+        csv.writer(out, lineterminator="\n").writerows(listed)
     return f"{_CSV_MARK}{json.dumps(receipt)}\n{out.getvalue()}"
 
 

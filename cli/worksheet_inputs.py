@@ -74,7 +74,7 @@ def _host_inputs(scene: Scene) -> tuple[Input, ...]:
 def _phase_inputs(scene: Scene, phase: Phase) -> Iterator[Input]:
     q = scene.question(phase)
     works = ledger(scene.spec, q.workload)
-    found = terms(works, scene.host, phase)
+    found = terms(works, scene.host, q.run, phase)
     effects, shape = released().effects, shape_of(scene.spec, q.workload)
     scales = [scale(effects, t, q, shape) for t in found]
     fitted = shares_of(found, scales, phase)
