@@ -13,7 +13,8 @@ from tokcast.cli.charts.theme import theme_of
 from tokcast.cli.fitting import fit
 from tokcast.cli.measured import measured_of
 from tokcast.cli.names import short_name
-from tokcast.cli.options import backend_of, host_of, one_count, runtime_of
+from tokcast.cli.options import host_of, one_count
+from tokcast.cli.predict import run_of
 from tokcast.cli.recommend import options_of, recommend
 from tokcast.cli.render import size
 from tokcast.cli.scene import Scene, Setting, decode_depths, prefill_depths, roofline_of
@@ -24,7 +25,6 @@ from tokcast.predictor.prediction import Prediction
 from tokcast.predictor.sources import open_model
 from tokcast.predictor.sources.open import DEFAULT_FILE_TYPE
 from tokcast.predictor.spec import ModelSpec
-from tokcast.predictor.terms import Run
 
 T = TypeVar("T")
 MOST_SERIES, MOST_BARS = 4, 40
@@ -84,8 +84,7 @@ def _spec(address: str, request: Request) -> ModelSpec:
 
 
 def _scene(spec: ModelSpec, host: Host, request: Request) -> Scene:
-    runtime = runtime_of(None, spec.format)
-    run = Run(runtime, backend_of(request.backend, runtime, host))
+    run = run_of(spec, host, None, request.backend, flash=None, is_here=not request.hosts)
     name, at, file_type = spec.source.partition("@")
     found = measured_of(name, file_type, host.name, run.backend) if at else ()
     return Scene(spec, host, run, _setting(request), found)
@@ -149,7 +148,8 @@ def _quants(request: Request) -> str:
 
     open_spec(f"{name}@{like or DEFAULT_FILE_TYPE}")
     n_context = setting.n_depth + max(setting.n_prompt, setting.n_gen)
-    found = options_of(name, like or DEFAULT_FILE_TYPE, host, setting, n_context, open_spec)
+    like, is_here = like or DEFAULT_FILE_TYPE, not request.hosts
+    found = options_of(name, like, host, setting, n_context, open_spec, is_here=is_here)
     options = recommend(list(found), None).options
     which = _phase(request, "Generating", "Reading")
     bars = [
@@ -207,5 +207,5 @@ def _room(scene: Scene) -> bool | None:
         type_k=s.type_k,
         type_v=s.type_v,
         n_ubatch=s.n_ubatch,
-        flash_attention=s.flash_attention,
+        flash_attention=s.is_flash,
     ).fits

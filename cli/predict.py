@@ -182,6 +182,31 @@ def _backend_notes(request: Request, run: Run, host: Host) -> tuple[str, ...]:
     return (f"backend {run.backend} assumed; --backend says otherwise",)
 
 
+def run_of(
+    spec: ModelSpec,
+    host: Host,
+    runtime: str | None,
+    backend: str | None,
+    *,
+    flash: bool | None,
+    is_here: bool,
+) -> Run:
+    """Return how a model is run: with the newest builds measured, on this machine or another.
+
+    Raises InputError for a runtime or backend that doesn't exist or doesn't suit.
+    """
+    runtime = runtime_of(runtime, spec.format)
+    backend = backend_of(backend, runtime, host)
+    return Run(
+        runtime=runtime,
+        backend=backend,
+        stack=backend,
+        year=released().newest,
+        flash_attention=flash,
+        system=platform.system() if is_here else "",
+    )
+
+
 def answer(address: str, request: Request, asked: Asked) -> Answer:
     """Return the prediction for one model address; raises InputError on bad input."""
     spec = model_spec(open_model(address, offline=request.offline or None))
@@ -192,16 +217,9 @@ def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> 
     """Return the prediction for a model that was read; raises InputError on bad input."""
     if not spec.n_params:
         raise InputError(f"{address}: holds no weights, only a vocabulary; nothing to predict")
-    runtime = runtime_of(request.runtime, spec.format)
-    backend = backend_of(request.backend, runtime, asked.host)
-    run = Run(
-        runtime=runtime,
-        backend=backend,
-        stack=backend,
-        year=released().newest,
-        flash_attention=None if request.flash_attn == "auto" else asked.flash_attention,
-        system=platform.system() if request.host is None else "",
-    )
+    flash = None if request.flash_attn == "auto" else asked.flash_attention
+    words = (request.runtime, request.backend)
+    run = run_of(spec, asked.host, *words, flash=flash, is_here=request.host is None)
     depths, coefficients = _depths(spec, asked), released()
     forecasts = tuple(
         Forecast(n_gen, depth, predict(spec, Question(load, asked.host, run), coefficients))

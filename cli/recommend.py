@@ -4,14 +4,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tokcast.cli.fitting import Fit, fit
-from tokcast.cli.options import backend_of, runtime_of
+from tokcast.cli.predict import run_of
 from tokcast.cli.scene import Scene, Setting
 from tokcast.predictor import catalogue
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.prediction import Prediction
 from tokcast.predictor.spec import ModelSpec
-from tokcast.predictor.terms import Run
 
 # Beyond 8-bit blocks a file grows and slows while its answers stay the same for all that
 # published perplexities can tell, so nothing larger is recommended.
@@ -65,8 +64,13 @@ def options_of(
     setting: Setting,
     n_context: int,
     open_spec: Callable[[str], ModelSpec],
+    *,
+    is_here: bool,
 ) -> Iterator[Option]:
-    """Yield each file type that the model can be had in, worked out."""
+    """Yield each file type that the model can be had in, worked out.
+
+    `is_here` where the host is this machine.
+    """
     for file_type in file_types(like):
         try:
             spec = open_spec(f"{name}@{file_type}")
@@ -74,8 +78,9 @@ def options_of(
             continue  # not every type suits every model's shapes
         if file_type == _OF_EXPERTS and not any(layer.n_expert for layer in spec.layers):
             continue
-        runtime = runtime_of(None, spec.format)
-        scene = Scene(spec, host, Run(runtime, backend_of(None, runtime, host)), setting)
+        flash = setting.flash_attention
+        run = run_of(spec, host, None, None, flash=flash, is_here=is_here)
+        scene = Scene(spec, host, run, setting)
         room = fit(
             spec,
             host,
@@ -83,7 +88,7 @@ def options_of(
             type_k=setting.type_k,
             type_v=setting.type_v,
             n_ubatch=setting.n_ubatch,
-            flash_attention=setting.flash_attention,
+            flash_attention=setting.is_flash,
         )
         yield Option(
             file_type,

@@ -32,7 +32,7 @@ _CEILINGS = (
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """Lengths in tokens and types of a run."""
+    """Lengths in tokens and types of a run; `flash_attention` None leaves it to the runtime."""
 
     n_prompt: int = 512
     n_gen: int = 128
@@ -40,12 +40,17 @@ class Setting:
     n_ubatch: int = 512
     type_k: str = "F16"
     type_v: str = "F16"
-    flash_attention: bool = True
+    flash_attention: bool | None = None
+
+    @property
+    def is_flash(self) -> bool:
+        """Return whether flash attention is on, as runtimes leave it unless told otherwise."""
+        return self.flash_attention is not False
 
     def workload(self, phase: Phase) -> Workload:
         """Return one phase's workload; decode is stood for by its middle token."""
         depth = self.n_depth + (self.n_gen // 2 if phase == "decode" else 0)
-        tail = (self.n_ubatch, self.type_k, self.type_v, self.flash_attention)
+        tail = (self.n_ubatch, self.type_k, self.type_v, self.is_flash)
         return Workload(phase, 1 if phase == "decode" else self.n_prompt, depth, *tail)
 
 

@@ -236,7 +236,7 @@ def test_recommend_takes_the_most_bits_that_fit(server: Site) -> None:
         ({"host": "RTX 4090"}, 422, "body.model: Field required"),
         ({**LLAMA, "n_prompt": [0]}, 422, "greater than or equal to 1"),
         ({**LLAMA, "n_prompt": [], "n_gen": []}, 400, "nothing to predict"),
-        ({**LLAMA, "bytes_per_s": 0}, 422, "greater than 0"),
+        ({**LLAMA, "bytes_per_s": 0}, 422, "greater than or equal to 1000000"),
         ({**LLAMA, "surprise": 1}, 422, "Extra inputs"),
         ({**LLAMA, "n_depth": [1] * 17}, 422, "at most 16"),
     ],

@@ -7,8 +7,7 @@ from typing import Any
 
 from tokcast.cli.charts.depth import Curve
 from tokcast.cli.measured import measured_of
-from tokcast.cli.options import backend_of, runtime_of
-from tokcast.cli.predict import Answer, Asked, Request, all_host_notes, answer_of
+from tokcast.cli.predict import Answer, Asked, Request, all_host_notes, answer_of, run_of
 from tokcast.cli.predict_data import answer_data
 from tokcast.cli.scene import Scene, Setting, decode_depths, prefill_depths
 from tokcast.cli.web.config import Config
@@ -20,7 +19,6 @@ from tokcast.hosts.custom import override
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.spec import ModelSpec
-from tokcast.predictor.terms import Run
 
 Named = tuple[Host, tuple[str, ...]]
 
@@ -87,7 +85,7 @@ class Engine:
             n_ubatch=body.n_ubatch,
             type_k=body.type_k,
             type_v=body.type_v,
-            flash_attention=body.flash_attention,
+            flash_attention=body.flash_attention is not False,
             n_context=body.n_context,
             host=host,
             host_notes=all_host_notes(host, notes),
@@ -98,8 +96,8 @@ class Engine:
         """Return what is drawn and told of one pair."""
         spec = self.spec(pair.model)
         host, _ = self.host(pair)
-        runtime = runtime_of(pair.runtime, spec.format)
-        run = Run(runtime, backend_of(pair.backend, runtime, host))
+        words, flash = (pair.runtime, pair.backend), setting.flash_attention
+        run = run_of(spec, host, *words, flash=flash, is_here=not pair.host)
         model_id, at, file_type = spec.source.partition("@")
         is_known = at and host.n_devices == 1
         found = measured_of(model_id, file_type, host.name, run.backend) if is_known else ()
@@ -111,8 +109,10 @@ class Engine:
         return self._curves.made(key, lambda: (decode_depths(scene), prefill_depths(scene)))
 
 
-def _request(body: Pair) -> Request:
+def _request(body: PredictIn) -> Request:
     """Return the body as what the command line would have been told."""
     words: Mapping[str, Any] = dict.fromkeys(Request.__slots__, "")
-    own = {"addresses": (body.model,), "host": body.host, "explain": False, "offline": False}
-    return Request(**{**words, **own, "backend": body.backend, "runtime": body.runtime})
+    own = {"addresses": (body.model,), "host": body.host or None, "backend": body.backend}
+    flash = {None: "auto", True: "on", False: "off"}[body.flash_attention]
+    more = {"runtime": body.runtime, "flash_attn": flash, "explain": False, "offline": False}
+    return Request(**{**words, **own, **more})

@@ -66,9 +66,9 @@ def _recommended(engine: Engine, body: RecommendIn) -> Recommendation:
     setting = body.setting()
     n_context = body.n_context or body.n_depth + max(body.n_prompt, body.n_gen)
     engine.library.open(body.model)
-    found = options_of(
-        name, like or DEFAULT_FILE_TYPE, host, setting, n_context, engine.library.open
-    )
+    like, is_here = like or DEFAULT_FILE_TYPE, not body.host
+    spec_of = engine.library.open
+    found = options_of(name, like, host, setting, n_context, spec_of, is_here=is_here)
     return recommend(list(found), body.at_least_tok_per_s)
 
 

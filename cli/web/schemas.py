@@ -51,7 +51,7 @@ class Conditions(Body):
     n_ubatch: Annotated[int, Field(ge=1, le=1 << 16, strict=True)] = 512
     type_k: CacheType = "F16"
     type_v: CacheType = "F16"
-    flash_attention: StrictBool = True
+    flash_attention: StrictBool | None = None
     n_context: Annotated[int, Field(ge=1, le=1 << 24, strict=True)] | None = None
 
     def setting(self) -> Setting:
@@ -76,7 +76,7 @@ class PredictIn(Pair):
     n_ubatch: Annotated[int, Field(ge=1, le=1 << 16, strict=True)] = 512
     type_k: CacheType = "F16"
     type_v: CacheType = "F16"
-    flash_attention: StrictBool = True
+    flash_attention: StrictBool | None = None
     n_context: Annotated[int, Field(ge=1, le=1 << 24, strict=True)] | None = None
 
 

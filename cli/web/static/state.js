@@ -64,7 +64,7 @@ export const conditions = () => ({
   n_ubatch: state.n_ubatch,
   type_k: state.type_k,
   type_v: state.type_v,
-  flash_attention: state.flash_attention,
+  ...(state.flash_attention ? {} : { flash_attention: false }),
 });
 
 /** The slider's place of a depth, and back: logarithmic but for its start. */
