@@ -1,5 +1,6 @@
 """`tokcast serve`: the page and the API on this machine."""
 
+import gc
 import ipaddress
 import os
 import socket
@@ -71,6 +72,9 @@ def _warm() -> None:
     released()
     chips()
     measured_of("", "", "", "")
+    # What stays for good need not be walked over by every collection, which requests wait for.
+    gc.collect()
+    gc.freeze()
 
 
 def _port(text: str) -> int:
