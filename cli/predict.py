@@ -141,10 +141,11 @@ def parse(request: Request) -> Asked:
 
 def all_host_notes(host: Host, notes: tuple[str, ...]) -> tuple[str, ...]:
     """Return what is uncertain or assumed about a host, the notes of its name first."""
-    return (*notes, *memory_notes(host), *_several_devices(host))
+    return (*notes, *memory_notes(host), *several_devices_notes(host))
 
 
-def _several_devices(host: Host) -> tuple[str, ...]:
+def several_devices_notes(host: Host) -> tuple[str, ...]:
+    """Return what is assumed of several devices."""
     if host.n_devices == 1:
         return ()
     return (
@@ -197,12 +198,18 @@ def run_of(
     """
     runtime = runtime_of(runtime, spec.format)
     backend = backend_of(backend, runtime, host)
+    text = {None: "auto", True: "on", False: "off"}[flash]
+    return run_with(runtime, backend, text, is_here)
+
+
+def run_with(runtime: str, backend: str, flash_attn: str, is_here: bool) -> Run:
+    """Return a run of today; `is_here` on this machine, whose system is known."""
     return Run(
         runtime=runtime,
         backend=backend,
         stack=backend,
         year=released().newest,
-        flash_attention=flash,
+        flash_attention=None if flash_attn == "auto" else flash_attention(flash_attn),
         system=platform.system() if is_here else "",
     )
 
