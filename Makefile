@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint bench ranking oracles fit clean
+.PHONY: demo test lint bench ranking oracles browser fit clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -30,6 +30,12 @@ test: lint
 
 oracles: $(STAMP)
 	$(BIN)/python benchmarks/fetch_oracles.py
+
+# What the tests in a browser need: Playwright drives a Chromium that is installed already.
+browser: $(STAMP)
+	$(BIN)/pip install --quiet --group browser
+	mkdir -p build/browser
+	test -f build/browser/package/axe.min.js || (cd build/browser && npm pack --silent axe-core@4 && tar -xzf axe-core-4*.tgz)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py

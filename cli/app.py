@@ -26,6 +26,10 @@ hosts_app = typer.Typer(
     help="List, show and detect chips.", no_args_is_help=True, rich_markup_mode=None
 )
 app.add_typer(hosts_app, name="hosts")
+plot_app = typer.Typer(
+    help="Draw to an SVG or PNG file.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(plot_app, name="plot")
 
 
 def _version(value: bool) -> None:
@@ -235,6 +239,43 @@ def evaluate(
     raise typer.Exit(command.run(on, one_count(n_folds, "--folds", at_least=2), output))
 
 
+@app.command()
+def serve(
+    host: arg.Bind = "127.0.0.1",
+    port: arg.Port = "8047",
+    public: arg.Public = False,
+    folder: arg.Folders = None,
+    mirror: arg.Mirrors = None,
+    name: arg.Names = None,
+) -> None:
+    """Open the page and the API on this machine.
+
+    Example: tokcast serve --folder ~/models
+    """
+    from tokcast.cli import serve as command
+
+    request = command.Request(
+        host=host,
+        port=port,
+        public=public,
+        folders=tuple(folder or ()),
+        mirrors=tuple(mirror or ()),
+        names=tuple(name or ()),
+    )
+    raise typer.Exit(command.run(request))
+
+
+@app.command()
+def verify(file: arg.Exported, output: arg.Output = "table") -> None:
+    """Check the receipt of an exported file.
+
+    Example: tokcast verify tokcast-worksheet.json
+    """
+    from tokcast.cli import verify as command
+
+    raise typer.Exit(command.run(file, output))
+
+
 @hosts_app.command("list")
 def hosts_list(
     text: arg.NamePart = None,
@@ -269,6 +310,119 @@ def hosts_detect(output: arg.Output = "table") -> None:
     from tokcast.cli import hosts as command
 
     raise typer.Exit(command.run_detect(output))
+
+
+@plot_app.command("roofline")
+def plot_roofline(
+    models: arg.Models = None,
+    host: arg.HostNames = None,
+    backend: arg.Backend = None,
+    n_prompt: arg.Prompt = "512",
+    n_depth: arg.Depth = "0",
+    phase: arg.Phase = "decode",
+    theme: arg.Theme = "light",
+    width: arg.Width = "760",
+    offline: arg.Offline = False,
+    output: arg.DrawingFile = "roofline.svg",
+) -> None:
+    """Draw the roofline with each phase under it.
+
+    Example: tokcast plot roofline llama-3.1-8b@Q4_K_M --host 'RTX 4090' -o roofline.svg
+    """
+    given = (n_prompt, n_depth, phase, theme, width)
+    raise typer.Exit(_plot("roofline", models, host, backend, given, offline, output))
+
+
+@plot_app.command("depth")
+def plot_depth(
+    models: arg.Models = None,
+    host: arg.HostNames = None,
+    backend: arg.Backend = None,
+    n_prompt: arg.Prompt = "512",
+    n_depth: arg.Depth = "0",
+    phase: arg.Phase = "decode",
+    theme: arg.Theme = "light",
+    width: arg.Width = "760",
+    offline: arg.Offline = False,
+    output: arg.DrawingFile = "depth.svg",
+) -> None:
+    """Draw speed over context depth, with its interval.
+
+    Example: tokcast plot depth qwen3-8b@Q4_K_M --host 'RTX 3090' -o depth.png
+    """
+    given = (n_prompt, n_depth, phase, theme, width)
+    raise typer.Exit(_plot("depth", models, host, backend, given, offline, output))
+
+
+@plot_app.command("quants")
+def plot_quants(
+    models: arg.Models = None,
+    host: arg.HostNames = None,
+    backend: arg.Backend = None,
+    n_prompt: arg.Prompt = "512",
+    n_depth: arg.Depth = "0",
+    phase: arg.Phase = "decode",
+    theme: arg.Theme = "light",
+    width: arg.Width = "760",
+    offline: arg.Offline = False,
+    output: arg.DrawingFile = "quants.svg",
+) -> None:
+    """Draw a model's file types beside each other.
+
+    Example: tokcast plot quants llama-3.1-8b --host 'RTX 3060 12GB' -o quants.svg
+    """
+    given = (n_prompt, n_depth, phase, theme, width)
+    raise typer.Exit(_plot("quants", models, host, backend, given, offline, output))
+
+
+@plot_app.command("hosts")
+def plot_hosts(
+    models: arg.Models = None,
+    host: arg.HostNames = None,
+    backend: arg.Backend = None,
+    n_prompt: arg.Prompt = "512",
+    n_depth: arg.Depth = "0",
+    phase: arg.Phase = "decode",
+    theme: arg.Theme = "light",
+    width: arg.Width = "760",
+    offline: arg.Offline = False,
+    output: arg.DrawingFile = "hosts.svg",
+) -> None:
+    """Draw one model on several hosts.
+
+    Example: tokcast plot hosts gpt-oss-20b@MXFP4_MOE -o hosts.svg
+    """
+    given = (n_prompt, n_depth, phase, theme, width)
+    raise typer.Exit(_plot("hosts", models, host, backend, given, offline, output))
+
+
+def _plot(
+    kind: str,
+    models: list[str] | None,
+    hosts: list[str] | None,
+    backend: str | None,
+    given: tuple[str, str, str, str, str],
+    offline: bool,
+    output: str,
+) -> int:
+    from tokcast.cli import plot as command
+
+    if not models:
+        raise InputError("no model given; expected a file, owner/repo[:quant] or name@FILETYPE")
+    n_prompt, n_depth, phase, theme, width = given
+    request = command.Request(
+        models=tuple(models),
+        hosts=tuple(hosts or ()),
+        backend=backend,
+        n_prompt=n_prompt,
+        n_depth=n_depth,
+        phase=phase,
+        theme=theme,
+        width=width,
+        offline=offline,
+        output=output,
+    )
+    return command.run(kind, request)
 
 
 def main() -> None:

@@ -109,6 +109,39 @@ NamePart = Annotated[
     str | None, typer.Argument(metavar="TEXT", help="Only chips whose name holds this.")
 ]
 Chip = Annotated[str, typer.Argument(metavar="NAME", help="A chip, as in --host.")]
+Bind = Annotated[
+    str,
+    typer.Option("--host", metavar="ADDRESS", help="Address to listen on; others may reach it."),
+]
+Port = Annotated[str, typer.Option("--port", metavar="N", help="Port to listen on; 0 for any.")]
+Public = Annotated[
+    bool, typer.Option("--public", help="Read no local file, fetch nothing, tell no device.")
+]
+Folders = Annotated[
+    list[str] | None,
+    typer.Option("--folder", metavar="DIR", help="Offer the GGUF files below this folder."),
+]
+Mirrors = Annotated[
+    list[str] | None,
+    typer.Option("--mirror", metavar="URL", help="A place beside the Hub to fetch headers from."),
+]
+Names = Annotated[
+    list[str] | None,
+    typer.Option("--name", metavar="NAME", help="A Host name that this server goes by."),
+]
+Exported = Annotated[str, typer.Argument(metavar="FILE", help="A JSON, CSV or SVG export.")]
+HostNames = Annotated[
+    list[str] | None,
+    typer.Option("--host", metavar="NAME", help="A chip, as for predict; may come again."),
+]
+Prompt = Annotated[str, typer.Option("-p", "--n-prompt", metavar="N", help="Prompt tokens.")]
+Depth = Annotated[str, typer.Option("-d", "--n-depth", metavar="N", help="Tokens cached.")]
+Phase = Annotated[str, typer.Option("--phase", metavar="NAME", help="decode or prefill.")]
+Theme = Annotated[str, typer.Option("--theme", metavar="NAME", help="light or dark.")]
+Width = Annotated[str, typer.Option("--width", metavar="N", help="Width in pixels.")]
+DrawingFile = Annotated[
+    str, typer.Option("-o", "--output", metavar="FILE", help="File to write: .svg or .png.")
+]
 Search = Annotated[
     str | None, typer.Option("--search", metavar="TEXT", help="Search the Hub for repositories.")
 ]

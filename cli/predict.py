@@ -135,8 +135,13 @@ def parse(request: Request) -> Asked:
         flash_attention=flash_attention(request.flash_attn),
         n_context=None if context is None else one_count(context, "-c"),
         host=host,
-        host_notes=(*notes, *memory_notes(host), *several_devices_notes(host)),
+        host_notes=all_host_notes(host, notes),
     )
+
+
+def all_host_notes(host: Host, notes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what is uncertain or assumed about a host, the notes of its name first."""
+    return (*notes, *memory_notes(host), *several_devices_notes(host))
 
 
 def several_devices_notes(host: Host) -> tuple[str, ...]:
@@ -178,6 +183,25 @@ def _backend_notes(request: Request, run: Run, host: Host) -> tuple[str, ...]:
     return (f"backend {run.backend} assumed; --backend says otherwise",)
 
 
+def run_of(
+    spec: ModelSpec,
+    host: Host,
+    runtime: str | None,
+    backend: str | None,
+    *,
+    flash: bool | None,
+    is_here: bool,
+) -> Run:
+    """Return how a model is run: with the newest builds measured, on this machine or another.
+
+    Raises InputError for a runtime or backend that doesn't exist or doesn't suit.
+    """
+    runtime = runtime_of(runtime, spec.format)
+    backend = backend_of(backend, runtime, host)
+    text = {None: "auto", True: "on", False: "off"}[flash]
+    return run_with(runtime, backend, text, is_here)
+
+
 def run_with(runtime: str, backend: str, flash_attn: str, is_here: bool) -> Run:
     """Return a run of today; `is_here` on this machine, whose system is known."""
     return Run(
@@ -193,11 +217,16 @@ def run_with(runtime: str, backend: str, flash_attn: str, is_here: bool) -> Run:
 def answer(address: str, request: Request, asked: Asked) -> Answer:
     """Return the prediction for one model address; raises InputError on bad input."""
     spec = model_spec(open_model(address, offline=request.offline or None))
+    return answer_of(spec, address, request, asked)
+
+
+def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> Answer:
+    """Return the prediction for a model that was read; raises InputError on bad input."""
     if not spec.n_params:
         raise InputError(f"{address}: holds no weights, only a vocabulary; nothing to predict")
-    runtime = runtime_of(request.runtime, spec.format)
-    backend = backend_of(request.backend, runtime, asked.host)
-    run = run_with(runtime, backend, request.flash_attn, is_here=request.host is None)
+    flash = None if request.flash_attn == "auto" else asked.flash_attention
+    words = (request.runtime, request.backend)
+    run = run_of(spec, asked.host, *words, flash=flash, is_here=request.host is None)
     depths, coefficients = _depths(spec, asked), released()
     forecasts = tuple(
         Forecast(n_gen, depth, predict(spec, Question(load, asked.host, run), coefficients))
