@@ -13,6 +13,7 @@ from tokcast.fits.observations import observe
 from tokcast.fits.release import PhaseFit, release, scores
 from tokcast.fits.released import PATH
 from tokcast.measurements.schema import packaged
+from tokcast.predictor.errors import InputError
 
 
 def _score_table(fits: dict[str, PhaseFit]) -> Table:
@@ -58,6 +59,8 @@ def run(save: str | None, effects: bool, output: str) -> int:
 
     Exit code 1 when the digest differs from the released one and nothing was saved.
     """
+    if save is not None and not Path(save).absolute().parent.is_dir():
+        raise InputError(f"--save {save!r}: its folder is missing; expected a place to write to")
     started = time.monotonic()
     with Progress() as progress:
         progress("reading measurements")

@@ -3,6 +3,8 @@
 import sys
 from types import TracebackType
 
+from tokcast.cli.render import cut, plain, width
+
 
 class Progress:
     """One line that is overwritten, and wiped at the end; silent when stderr is no terminal."""
@@ -13,7 +15,9 @@ class Progress:
     def __call__(self, text: str) -> None:
         """Show the text in place of what was shown."""
         if self._shown:
-            print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+            # A line that wraps could not be overwritten.
+            shown = cut(plain(text), width() - 1)
+            print(f"\r\x1b[K{shown}", end="", file=sys.stderr, flush=True)
 
     def __enter__(self) -> "Progress":
         return self

@@ -4,9 +4,12 @@ A rule sees the row and, where the chip and the model are known, what they imply
 dropped silently: `check` names the first rule that hits a row.
 """
 
+import csv
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 
 from tokcast.measurements.schema import Measurement
 from tokcast.predictor.host import Host
@@ -78,6 +81,23 @@ def _far_below(m: Measurement, f: Facts) -> bool:
     return f.roof < 0.04 and f.spec.n_bytes > 0.5e9
 
 
+@cache
+def _stalled() -> frozenset[tuple[str, str, str]]:
+    """Return (date, chip, model) of LocalScore runs whose processor held the card up.
+
+    On Zen 4, Zen 5 and Sapphire Rapids hosts llamafile generates 2 to 10 times slower than the
+    same card elsewhere (an RTX 4090 with Llama 3.2 1B: 32 tok/s against 250). The host's
+    processor is in LocalScore's own table (d893a/localscore-insights, results.tsv), not in ours.
+    """
+    path = Path(__file__).parent / "data" / "localscore_stalled.csv"
+    with path.open(newline="", encoding="utf-8") as text:
+        return frozenset((r["date"], r["chip"], r["model"]) for r in csv.DictReader(text))
+
+
+def _host_stalled(m: Measurement, _: Facts) -> bool:
+    return m.is_suite and m.phase == "decode" and (m.date, m.chip, m.model) in _stalled()
+
+
 RULES: tuple[Rule, ...] = (
     Rule("unknown-chip", "the chip is not in the registry", lambda _, f: f.host is None),
     Rule("unknown-model", "no tensor table for this model and type", lambda _, f: f.spec is None),
@@ -107,6 +127,11 @@ RULES: tuple[Rule, ...] = (
         "mislabelled-pi",
         "a llm-bench row labelled Raspberry Pi 4 reads up to 2.5 times that board's bandwidth",
         lambda m, _: m.source.startswith("sensura-san") and m.chip.startswith("Raspberry"),
+    ),
+    Rule(
+        "host-stalled",
+        "llamafile's decode waits for the processor on Zen 4, Zen 5 and Sapphire Rapids hosts",
+        _host_stalled,
     ),
     Rule("spills", "weights and cache exceed the card: the driver pages to the host", _spills),
     Rule(

@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import math
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from importlib import resources
@@ -130,7 +131,10 @@ def open_text(path: Path) -> TextIO:
     except OSError as error:
         raise InputError(f"{path}: {error.strerror or error}; expected a CSV file") from error
     if raw[:2] == b"\x1f\x8b":
-        raw = gzip.decompress(raw)
+        try:
+            raw = gzip.decompress(raw)
+        except (OSError, EOFError, zlib.error) as error:
+            raise InputError(f"{path}: damaged gzip ({error}); expected a CSV file") from error
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError:

@@ -22,6 +22,7 @@ from tokcast.predictor.quantize import assign
 from tokcast.predictor.quantize_rules import FILE_TYPES
 from tokcast.predictor.quants import TYPES_BY_NAME
 from tokcast.predictor.shapes import shapes
+from tokcast.predictor.text import printable
 
 _DATA = Path(__file__).with_name("data") / "catalogue.json"
 _MLX_FILE_TYPES = ("mlx-bf16", "mlx-8bit", "mlx-6bit", "mlx-5bit", "mlx-4bit", "mlx-3bit")
@@ -198,7 +199,7 @@ def _find(name: str) -> str:
     if found is None:
         nearest = ", ".join(_nearest(name, names()))
         raise InputError(
-            f"no model {name!r} in the catalogue; nearest are {nearest}; "
+            f"no model '{printable(name)}' in the catalogue; nearest are {nearest}; "
             "give one of these, a path or an address"
         )
     return found

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from tokcast.predictor.coefficients import Coefficients
 from tokcast.predictor.ledger import DecodeLedger, Work, compile_decode
-from tokcast.predictor.roofline import Question, interval_of, scale, shape_of
+from tokcast.predictor.roofline import Question, cap_of, interval_of, scale, shape_of
 from tokcast.predictor.spec import ModelSpec
 from tokcast.predictor.terms import term_pair, terms
 
@@ -20,7 +20,7 @@ class DecodeCurve:
     """
 
     ledger: DecodeLedger
-    bytes_per_s: float
+    cap_bytes_per_s: float
     fixed_seconds: float
     fixed_bytes: float
     seconds_per: Mapping[tuple[str, str], tuple[float, float]]
@@ -35,9 +35,9 @@ class DecodeCurve:
             per_byte, per_flop = self.seconds_per[work.component, work.type]
             n_bytes += work.bytes
             seconds += work.bytes * per_byte + work.flops * per_flop
-        ceiling = self.bytes_per_s / n_bytes
-        rate = min(1 / seconds, ceiling)
-        return rate, rate * self.low, min(rate * self.high, ceiling)
+        cap = self.cap_bytes_per_s / n_bytes
+        rate = min(1 / seconds, cap)
+        return rate, rate * self.low, min(rate * self.high, cap)
 
 
 def decode_curve(spec: ModelSpec, q: Question, coefficients: Coefficients) -> DecodeCurve:
@@ -66,7 +66,7 @@ def decode_curve(spec: ModelSpec, q: Question, coefficients: Coefficients) -> De
     low, high = interval_of(spec, q, coefficients)
     return DecodeCurve(
         ledger=compiled,
-        bytes_per_s=q.host.bytes_per_s,
+        cap_bytes_per_s=cap_of(q.host, q.host.bytes_per_s),
         fixed_seconds=sum(t.seconds * scale(coefficients.effects, t, q, shape) for t in fixed),
         fixed_bytes=sum(w.bytes for w in compiled.fixed),
         seconds_per=seconds_per,

@@ -84,6 +84,15 @@ def ceiling_tok_per_s(works: Sequence[Work], host: Host, n_tokens: int) -> float
     return n_tokens / seconds if seconds else math.inf
 
 
+def cap_of(host: Host, ceiling: float) -> float:
+    """Return the ceiling where it is certain, infinity where the chip's peaks are a guess.
+
+    Registry entries of low confidence state a platform's maximum or a derived rate that faster
+    instructions exceed; a prediction must not be cut to such a figure.
+    """
+    return math.inf if host.confidence == "low" else ceiling
+
+
 _SIDE: dict[str, Bound] = {
     "memory": "memory",
     "cache": "memory",
@@ -135,7 +144,9 @@ def _warnings(coefficients: Coefficients, q: Question) -> tuple[str, ...]:
     if not coefficients.n_observations.get(f"{phase}/{backend}"):
         found.append(f"no {phase} measurements with {backend} are behind this")
     deepest = coefficients.deepest.get(f"{phase}/{backend}", 0)
-    if q.workload.n_depth > max(deepest, 1):
+    if q.workload.n_depth and not deepest:
+        found.append(f"no {phase} at a depth was measured with {backend}")
+    elif q.workload.n_depth > deepest:
         found.append(
             f"depth {q.workload.n_depth} lies beyond the deepest {phase} measurement"
             f" with {backend} ({deepest})"
@@ -162,14 +173,15 @@ def predict(spec: ModelSpec, q: Question, coefficients: Coefficients) -> Predict
     n_tokens = tokens_of(q.workload)
     low, high = interval_of(spec, q, coefficients)
     ceiling = ceiling_tok_per_s(works, q.host, n_tokens)
-    rate = min(n_tokens / seconds, ceiling)
+    cap = cap_of(q.host, ceiling)
+    rate = min(n_tokens / seconds, cap)
     return Prediction(
         phase=q.workload.phase,
         n_prompt=q.workload.n_prompt if q.workload.phase == "prefill" else 0,
         n_depth=q.workload.n_depth,
         tok_per_s=rate,
         low=rate * math.exp(low),
-        high=min(rate * math.exp(high), ceiling),
+        high=min(rate * math.exp(high), cap),
         level=q.level,
         seconds=n_tokens / rate,
         bound=_largest_bound(found, scales),

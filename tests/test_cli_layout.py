@@ -1,6 +1,8 @@
 """What is printed, to the character, from predictions made by hand."""
 
+import io
 import json
+import sys
 from dataclasses import replace
 
 import pytest
@@ -12,6 +14,7 @@ from tokcast.cli.fitting import Fit, fit, memory_notes
 from tokcast.cli.names import LONGEST, short_name
 from tokcast.cli.predict import Answer, Asked, Forecast
 from tokcast.cli.predict_report import check_command, comparison, single
+from tokcast.cli.progress import Progress
 from tokcast.cli.render import (
     Report,
     Table,
@@ -395,6 +398,22 @@ def test_a_long_last_column_wraps() -> None:
     assert max(map(len, printed)) <= 80
     assert printed[2].startswith("   word")
     assert printed[-1] == "b  x"
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_one_line_on_a_terminal_and_wiped(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    with Progress() as progress:
+        progress("reading \x1b[31m" + "x" * 100)
+    shown, wiped = screen.getvalue().split("\r\x1b[K")[1:]
+    assert shown.startswith(r"reading \x1b[31mxxx")
+    assert len(shown) == 79
+    assert wiped == ""
 
 
 @settings(deadline=None, max_examples=50)

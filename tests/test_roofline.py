@@ -30,6 +30,7 @@ HOST = Host(
     bytes_per_s=1e12,
     matrix_fp16_flops_per_s=1e14,
     fp32_flops_per_s=1e13,
+    confidence="high",
 )
 # No fitted effects at all: every term takes exactly its time at the nameplate peaks.
 NAMEPLATE = Coefficients(
@@ -71,6 +72,14 @@ def test_no_prediction_is_above_the_ceiling_even_with_absurd_effects(phase: str)
     n_tokens = 1 if phase == "decode" else 512
     assert result.tok_per_s <= ceiling_tok_per_s(ledger(LLAMA, q.workload), HOST, n_tokens)
     assert result.high <= result.ceiling_tok_per_s
+
+
+def test_a_guessed_roof_does_not_cut_a_prediction() -> None:
+    effects = {"decode|architecture=llama": -9.0}
+    fast = replace(NAMEPLATE, effects=effects)
+    q = question("decode")
+    guessed = predict(LLAMA, replace(q, host=replace(HOST, confidence="low")), fast)
+    assert guessed.tok_per_s > guessed.ceiling_tok_per_s
 
 
 @given(depth=st.integers(0, 100_000), more=st.integers(1, 100_000))
