@@ -31,7 +31,9 @@ if [ ! -x "$BIN/llama-bench" ] || [ "$(cat "$BIN/stamp" 2>/dev/null)" != "$STAMP
     mkdir -p "$WORK"
     tar -xzf "$SDIST" -C "$WORK" --strip-components=1 --skip-old-files
     GENERATOR=(); command -v ninja >/dev/null && GENERATOR=(-G Ninja)
-    cmake "${GENERATOR[@]}" -S "$WORK/vendor/llama.cpp" -B "$WORK/out" -DCMAKE_BUILD_TYPE=Release \
+    # Libraries find each other where they are moved to.
+    ORIGIN='$ORIGIN'; [ "$(uname)" = Darwin ] && ORIGIN=@loader_path
+    cmake "${GENERATOR[@]}" -DCMAKE_BUILD_WITH_INSTALL_RPATH=ON -DCMAKE_INSTALL_RPATH="$ORIGIN" -S "$WORK/vendor/llama.cpp" -B "$WORK/out" -DCMAKE_BUILD_TYPE=Release \
         -DLLAMA_BUILD_TESTS=OFF -DLLAMA_BUILD_EXAMPLES=OFF -DLLAMA_BUILD_SERVER=OFF \
         -DLLAMA_CURL=OFF -DLLAMA_OPENSSL=OFF -DGGML_NATIVE=ON >&2
     cmake --build "$WORK/out" --target llama-bench --parallel "$JOBS" >&2

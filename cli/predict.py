@@ -15,6 +15,7 @@ from tokcast.cli.options import (
 )
 from tokcast.cli.progress import Progress
 from tokcast.cli.render import render
+from tokcast.fits.calibrated import Applied, apply
 from tokcast.fits.released import released
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
@@ -99,12 +100,18 @@ class Answer:
     forecasts: tuple[Forecast, ...]
     fit: Fit
     coefficients: str
+    calibration: str
     warnings: tuple[str, ...]
 
     @property
     def host(self) -> Host:
         """Return where the model would run."""
         return self.asked.host
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Return whether measurements of this machine are in it."""
+        return bool(self.calibration)
 
     @property
     def evidence(self) -> Evidence:
@@ -176,6 +183,20 @@ def _backend_notes(request: Request, run: Run, host: Host) -> tuple[str, ...]:
     return (f"backend {run.backend} assumed; --backend says otherwise",)
 
 
+def _applied(request: Request, host: Host, run: Run) -> Applied:
+    """Return this machine's calibration, where it is this machine that was asked about."""
+    if request.host or request.bandwidth or request.tflops:
+        return Applied(host, released())
+    return apply(host, run, released())
+
+
+def _host_notes(asked: Asked, applied: Applied) -> tuple[str, ...]:
+    """Return what is uncertain of the host; a calibration settles what detection guessed."""
+    if applied.is_calibrated:
+        return ()
+    return (*asked.host_notes, *((applied.note,) if applied.note else ()))
+
+
 def answer(address: str, request: Request, asked: Asked) -> Answer:
     """Return the prediction for one model address; raises InputError on bad input."""
     spec = model_spec(open_model(address, offline=request.offline or None))
@@ -183,9 +204,10 @@ def answer(address: str, request: Request, asked: Asked) -> Answer:
         raise InputError(f"{address}: holds no weights, only a vocabulary; nothing to predict")
     runtime = runtime_of(request.runtime, spec.format)
     run = Run(runtime, backend_of(request.backend, runtime, asked.host))
-    depths, coefficients = _depths(spec, asked), released()
+    applied = _applied(request, asked.host, run)
+    depths, coefficients = _depths(spec, asked), applied.coefficients
     forecasts = tuple(
-        Forecast(n_gen, depth, predict(spec, Question(load, asked.host, run), coefficients))
+        Forecast(n_gen, depth, predict(spec, Question(load, applied.host, run), coefficients))
         for depth in depths
         for n_gen, load in _workloads(asked, depth)
     )
@@ -195,7 +217,7 @@ def answer(address: str, request: Request, asked: Asked) -> Answer:
         *_context_notes(spec, n_context),
         *(w for f in forecasts for w in f.prediction.warnings),
         *_backend_notes(request, run, asked.host),
-        *asked.host_notes,
+        *_host_notes(asked, applied),
     )
     memory = fit(
         spec,
@@ -207,7 +229,9 @@ def answer(address: str, request: Request, asked: Asked) -> Answer:
         flash_attention=asked.flash_attention,
     )
     digest = coefficients.digest
-    return Answer(spec, asked, run, forecasts, memory, digest, tuple(dict.fromkeys(warnings)))
+    return Answer(
+        spec, asked, run, forecasts, memory, digest, applied.summary, tuple(dict.fromkeys(warnings))
+    )
 
 
 def run(request: Request, output: str) -> int:

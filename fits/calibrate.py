@@ -35,8 +35,6 @@ LEVELS = (0.8, 0.95)
 SMALLEST_ERROR = 0.04
 # What a new model's shape adds beyond the models measured: the release's width of model effects.
 MODEL_ERROR = 0.06
-# A repetition that was disturbed says less.
-UNSTABLE_WEIGHT = 0.25
 
 OWN = (
     Belief("|chipCPU=", 0.5),
@@ -47,7 +45,8 @@ OWN = (
     Belief("state|host=", 0.5),
     Belief("tile|host=", 0.7),
     Belief("|host=", 0.5),
-    Belief("|hosttype=", 0.3),
+    Belief("prefill/compute|hosttype=", 0.6),
+    Belief("|hosttype=", 0.4),
     Belief("|hostmoe=", 0.4),
     Belief("|hosthead=", 0.3),
 )
@@ -79,21 +78,21 @@ class PhaseUpdate:
     models: tuple[str, ...]
     deepest: int
 
-    @property
-    def error(self) -> float:
-        """Return the standard deviation of the left-out residuals, models alike, in log units."""
+    def error(self, keep: frozenset[str]) -> float:
+        """Return the spread of the left-out residuals of some models, each alike, in log units."""
         groups = defaultdict(list)
         for name, residual in zip(self.models, self.after, strict=True):
-            groups[name].append(float(residual) ** 2)
+            if name in keep:
+                groups[name].append(float(residual) ** 2)
         return math.sqrt(mean(mean(g) for g in groups.values()))
 
-    def interval(self, level: float) -> tuple[float, float]:
-        """Return the log interval of a new model's speed; Student's t for the few models there are.
+    def interval(self, level: float, keep: frozenset[str]) -> tuple[float, float]:
+        """Return the log interval of a new model's speed.
 
-        With a single model nothing was left out, and the interval is none.
+        Student's t, for there are few models to judge by.
         """
-        n = len(set(self.models))
-        spread = math.hypot(max(self.error, SMALLEST_ERROR), MODEL_ERROR)
+        n = len(keep & set(self.models))
+        spread = math.hypot(max(self.error(keep), SMALLEST_ERROR), MODEL_ERROR)
         half = float(student.ppf(0.5 + level / 2, max(n - 1, 1))) * spread * math.sqrt(1 + 1 / n)
         return -half, half
 

@@ -29,6 +29,14 @@ class Applied:
         """Return whether measurements of this host are in it."""
         return self.calibration is not None
 
+    @property
+    def summary(self) -> str:
+        """Return in words when and from how many models the calibration was made, or nothing."""
+        if self.calibration is None:
+            return ""
+        n = max(p["n_models"] for p in self.calibration["phases"].values())
+        return f"{self.calibration['created'][:10]}, from {n} models measured here"
+
 
 def fingerprint(host: Host) -> dict[str, Any]:
     """Return what tells this machine's chip from another of the same name."""

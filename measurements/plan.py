@@ -28,7 +28,7 @@ MOST_MEMORY_SHARE = 0.25
 # Starting a process, importing and loading, per launch.
 START_S = 1.2
 # Shares of the nameplate peaks that small models reach, for the expected time only.
-_OF_BANDWIDTH, _OF_PEAK = 0.4, 0.4
+_OF_BANDWIDTH, _OF_PEAK = 0.5, 0.8
 # Beyond this bandwidth small models are all overhead, so that larger ones are needed.
 FAST_BYTES_PER_S = 200e9
 
@@ -197,7 +197,7 @@ def make(
     for number in range(1, most + 1):
         for item, seconds, _ in fitting:
             if seconds > left and launches:
-                break
+                continue
             left -= seconds
             launches.append(Launch(item, number, seconds))
     if not launches:

@@ -1,0 +1,286 @@
+"""`tokcast calibrate`: this machine measured without a download, and predictions made sharper."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tokcast.cli.measuring import Engine, default_threads, detected, engine_of, free_bytes
+from tokcast.cli.measuring import measuring
+from tokcast.cli.progress import Progress, bar, clock_text, say
+from tokcast.cli.render import Report, Table, check_format, render, size
+from tokcast.fits.calibrate import Point
+from tokcast.fits.calibration import Usable, make, points_of_rows, points_of_runs
+from tokcast.fits.released import released
+from tokcast.hosts.quantity import parse_bandwidth
+from tokcast.measurements.calibration_run import Outcome, Place, calibrate, resume_or_start
+from tokcast.measurements.importers import read_file
+from tokcast.measurements.plan import Launch, Plan, parse_budget
+from tokcast.measurements.plan import make as make_plan
+from tokcast.measurements.probe import Peaks, probe
+from tokcast.measurements.record import RunRecord, figures
+from tokcast.measurements.runners.job import Settings
+from tokcast.measurements.schema import Measurement
+from tokcast.measurements.store import Store, open_store
+from tokcast.measurements.target import scratch_folder
+from tokcast.predictor.errors import InputError
+from tokcast.predictor.host import Host
+from tokcast.predictor.terms import Run
+
+# Assumed of a chip whose rate nobody published, for expected times only.
+USUAL_FLOPS_PER_S = 2e11
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was typed, as text."""
+
+    budget: str
+    files: tuple[str, ...]
+    runtime: str | None
+    n_threads: str | None
+    host: str | None
+    bandwidth: str | None
+    fresh: bool
+    refit: bool
+    plan_only: bool
+
+
+def _plan(request: Request, engine: Engine, settings: Settings) -> Plan:
+    host = engine.host
+    setting = f"{host.name}|{engine.setup.version}|{engine.setup.backend}|{settings.n_threads}"
+    return make_plan(
+        parse_budget(request.budget),
+        host.bytes_per_s,
+        host.fp32_flops_per_s or USUAL_FLOPS_PER_S,
+        free_bytes(),
+        setting,
+    )
+
+
+def _plan_table(plan: Plan) -> Table:
+    columns = ("model", "tests", "launches", "about")
+    rows = []
+    for item in plan.items:
+        own = [w for w in plan.launches if w.item == item]
+        seconds = sum(w.expected_seconds for w in own)
+        tests = ", ".join(t.label for t in item.tests)
+        rows.append((item.key, str(len(own)), clock_text(seconds), tests))
+    return Table(
+        (columns[0], "launches", "about", "tests"), tuple(rows), frozenset({"launches", "about"})
+    )
+
+
+def _plan_report(plan: Plan, engine: Engine) -> Report:
+    verdict = (
+        f"Calibration of {engine.host.name} with {engine.setup.version} ({engine.setup.backend})",
+        f"  {len(plan.launches)} launches of {len(plan.items)} synthetic models, about"
+        f" {clock_text(plan.expected_seconds)}; at most {size(plan.disk_bytes)} of disk",
+    )
+    records = [
+        {"launch": w.key, "expected_seconds": w.expected_seconds, "tests": len(w.item.tests)}
+        for w in plan.launches
+    ]
+    data = {
+        "launches": records,
+        "expected_seconds": plan.expected_seconds,
+        "disk_bytes": plan.disk_bytes,
+    }
+    return Report(verdict, (_plan_table(plan),), (), data, records)
+
+
+def _facts(host: Host, peaks: Peaks | None) -> dict[str, float]:
+    """Return measured peaks that stand in for published ones.
+
+    A nameplate is kept where it was published: the release's effects are relative to it. An
+    estimate, as of a virtual machine, gives way to the measurement.
+    """
+    if peaks is None or host.confidence != "low":
+        return {}
+    found = {"bytes_per_s": peaks.bytes_per_s, "fp32_flops_per_s": peaks.fp32_flops_per_s}
+    # Kernels on 8-bit integers pass the FP32 rate: the ceiling must not cut them off.
+    found["int8_ops_per_s"] = 4 * peaks.fp32_flops_per_s
+    return found
+
+
+def _session(
+    request: Request, engine: Engine, store: Store, progress: Progress
+) -> tuple[Outcome, Peaks | None]:
+    settings = Settings(n_threads=default_threads(request.n_threads))
+    plan = _plan(request, engine, settings)
+    session = resume_or_start(store, plan, request.fresh)
+    n_done = len(store.runs(session=session.id))
+    if n_done:
+        say(f"going on with {n_done} of {len(plan.launches)} launches done; --fresh begins anew")
+    else:
+        say(
+            f"{len(plan.launches)} launches of {len(plan.items)} synthetic models, about"
+            f" {clock_text(plan.expected_seconds)}; Ctrl-C loses nothing that is done"
+        )
+
+    def on_launch(work: Launch, done: int, total: int, seconds: float) -> None:
+        progress(f"{bar(done, total)} {work.item.key}, about {clock_text(seconds)} left")
+
+    peaks = None
+    if engine.setup.backend == "CPU":
+        progress("measuring bandwidth and arithmetic")
+        peaks = probe(settings.n_threads)
+    place = Place(engine.host.name, engine.host.memory_bytes)
+    outcome = calibrate(
+        plan, session, store, place, settings, scratch_folder(), on_launch, run=engine.launch
+    )
+    return outcome, peaks
+
+
+def _trust(runs: Sequence[RunRecord]) -> tuple[str, ...]:
+    """Return how trustworthy the measurements are, in words."""
+    by_model: dict[str, list[RunRecord]] = {}
+    for run in runs:
+        by_model.setdefault(run.model.name, []).append(run)
+    found = [f for group in by_model.values() for f in figures(group)]
+    bad = [f for f in found if not f.verdict.stable]
+    if not bad:
+        return (f"All {len(found)} figures are stable.",)
+    reasons: dict[str, int] = {}
+    for f in bad:
+        for reason in f.verdict.reasons:
+            kind = reason.lstrip("0123456789 of").split(" by ")[0]
+            reasons[kind] = reasons.get(kind, 0) + 1
+    common = max(reasons, key=lambda r: reasons[r])
+    return (
+        f"Note: {len(bad)} of {len(found)} figures are unstable (most: {common}); they count less."
+        " Close other programs and calibrate again.",
+    )
+
+
+def _error_table(c: Mapping[str, Any]) -> Table:
+    columns = ("phase", "models", "left out", "error before", "after", "80 % range")
+    rows = []
+    for phase, p in c["phases"].items():
+        low, high = c["intervals"][phase]["0.8"]
+        from math import expm1
+
+        cells = (str(p["n_models"]), str(p["n_left_out"]))
+        errors = (f"{p['mape_before']:.1f} %", f"{p['mape_after']:.1f} %")
+        rows.append((phase, *cells, *errors, f"{100 * expm1(low):+.0f} to {100 * expm1(high):+.0f} %"))
+    return Table(columns, tuple(rows), frozenset(columns[1:]))
+
+
+def _report(
+    c: Mapping[str, Any], host: Host, notes: Sequence[str], failed: Sequence[str]
+) -> Report:
+    verdict = (
+        f"Calibrated: {host.name} with {c['runtime']} ({c['backend']})",
+        "  tokcast predict now uses it for this machine",
+    )
+    explained = (
+        "Errors are of models left out of the update, mean of absolute percentages.",
+        *notes,
+        *(f"Failed: {text}." for text in failed),
+    )
+    records = [{"phase": phase, **p} for phase, p in c["phases"].items()]
+    return Report(verdict, (_error_table(c),), explained, dict(c), records)
+
+
+def _peak_note(peaks: Peaks | None) -> tuple[str, ...]:
+    if peaks is None:
+        return ()
+    return (
+        f"Measured here: {peaks.bytes_per_s / 1e9:.1f} GB/s read"
+        f" (spread {100 * peaks.bytes_spread:.0f} %), {peaks.triad_bytes_per_s / 1e9:.1f} GB/s"
+        f" triad, {peaks.fp32_flops_per_s / 1e9:.0f} GFLOP/s FP32"
+        f" (spread {100 * peaks.flops_spread:.0f} %), {peaks.n_threads} threads.",
+    )
+
+
+def _from_files(request: Request, backend: str, host: Host) -> Usable:
+    rows: list[Measurement] = []
+    for name in request.files:
+        rows.extend(read_file(Path(name)).rows)
+    usable = points_of_rows(rows, host, backend)
+    if not usable.points:
+        why = "; ".join(f"{n} {reason}" for reason, n in usable.left_aside.items())
+        raise InputError(
+            f"{', '.join(request.files)}: no figure of {host.name} with {backend} to use"
+            f" ({why or 'the files are empty'}); --host names the chip they are of"
+        )
+    return usable
+
+
+def _backend_of_files(request: Request) -> str:
+    found = [m.backend for name in request.files for m in read_file(Path(name)).rows]
+    return max(set(found), key=found.count) if found else "CPU"
+
+
+def _with_files(request: Request) -> Report:
+    backend = _backend_of_files(request)
+    host = detected(backend)
+    if request.host:
+        from tokcast.hosts.match import find
+
+        if find(request.host).name != host.name:
+            raise InputError(f"--host {request.host}: a calibration is of this machine, {host.name}")
+    usable = _from_files(request, backend, host)
+    facts = _given_facts(request)
+    run = Run("mlx" if backend == "MLX" else "llama.cpp", backend)
+    source = ", ".join(Path(f).name for f in request.files)
+    c = make(usable.points, host, run, released(), facts, source)
+    store = open_store()
+    store.finish("", c)
+    notes = [f"Left aside: {n} {reason}." for reason, n in usable.left_aside.items()]
+    return _report(c, host, notes, ())
+
+
+def _given_facts(request: Request) -> dict[str, float]:
+    if request.bandwidth is None:
+        return {}
+    return {"bytes_per_s": parse_bandwidth(request.bandwidth)}
+
+
+def _refit(request: Request) -> Report:
+    """Return the newest calibration of each backend made again from its kept runs."""
+    store = open_store()
+    old = next((c for c in store.calibrations() if c["source"].startswith("session ")), None)
+    if old is None:
+        raise InputError("no calibration to refit; run tokcast calibrate")
+    session = old["source"].removeprefix("session ")
+    points: tuple[Point, ...] = points_of_runs(store.runs(session=session))
+    host = detected(old["backend"])
+    run = Run(old["runtime"], old["backend"])
+    c = make(points, host, run, released(), old["facts"], old["source"])
+    store.finish(session, c)
+    return _report(c, host, (f"From the runs of {old['created'][:10]}.",), ())
+
+
+def _measured(request: Request) -> Report:
+    engine = engine_of(request.runtime)
+    with measuring() as store, Progress() as progress:
+        outcome, peaks = _session(request, engine, store, progress)
+        progress("fitting")
+        session = outcome.runs[0].session
+        run = Run("llama.cpp", engine.setup.backend)
+        facts = {**_facts(engine.host, peaks), **_given_facts(request)}
+        points = points_of_runs(outcome.runs)
+        c = make(points, engine.host, run, released(), facts, f"session {session}")
+        store.finish(session, c)
+    took = f"{len(outcome.runs)} launches, {clock_text(outcome.seconds)}."
+    notes = (*_peak_note(peaks), *_trust(outcome.runs), took)
+    return _report(c, engine.host, notes, outcome.failed)
+
+
+def run(request: Request, output: str) -> int:
+    """Calibrate and print the error before and after."""
+    check_format(output)
+    parse_budget(request.budget)
+    if request.plan_only:
+        engine = engine_of(request.runtime)
+        settings = Settings(n_threads=default_threads(request.n_threads))
+        report = _plan_report(_plan(request, engine, settings), engine)
+    elif request.files:
+        report = _with_files(request)
+    else:
+        report = _refit(request) if request.refit else _measured(request)
+    print(render(report, output))
+    return 0
+
+
