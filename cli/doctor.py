@@ -15,12 +15,8 @@ from tokcast.hosts.registry import chips
 from tokcast.predictor.catalogue import names
 from tokcast.predictor.errors import InputError
 
-_OPTIONAL = {
-    "llama_cpp": "measure with llama-cpp-python",
-    "mlx": "measure with MLX",
-    "pynvml": "read NVIDIA clocks and power",
-}
-_TOOLS = ("llama-bench", "llama-server", "nvidia-smi", "rocm-smi", "ollama")
+_OPTIONAL = {"pynvml": "read NVIDIA clocks and power"}
+_TOOLS = ("llama-server", "nvidia-smi", "rocm-smi", "ollama")
 _SETTINGS = ("HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE", "HF_HOME", "LLAMA_CACHE", "TOKCAST_CACHE")
 
 
@@ -69,6 +65,12 @@ def _environment(environ: Mapping[str, str]) -> Iterator[Check]:
             yield Check(name, "ok", shown)
 
 
+def _measuring() -> Iterator[Check]:
+    from tokcast.cli.doctor_measuring import findings
+
+    return (Check(*finding) for finding in findings())
+
+
 def _places(environ: Mapping[str, str]) -> Iterator[Check]:
     from tokcast.predictor.sources import model_folders
 
@@ -79,7 +81,8 @@ def _places(environ: Mapping[str, str]) -> Iterator[Check]:
 
 def run(output: str) -> int:
     """Print the findings; exit code 1 when one of them is a problem."""
-    checks = [*_data(), *_machine(), *_environment(os.environ), *_places(os.environ)]
+    checks = [*_data(), *_machine(), *_environment(os.environ)]
+    checks += [*_measuring(), *_places(os.environ)]
     problems = [c for c in checks if c.status == "problem"]
     verdict = (
         f"tokcast {version('tokcast')} on Python {platform.python_version()}, "

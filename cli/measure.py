@@ -9,7 +9,7 @@ from tokcast.cli.render import Report, Table, check_format, rate, render
 from tokcast.cli.runs_data import run_data, run_records
 from tokcast.measurements.calibration_run import Place, record
 from tokcast.measurements.protocol import Rule
-from tokcast.measurements.record import Figure, RunRecord, Test, figures
+from tokcast.measurements.record import Figure, RunRecord, Task, figures
 from tokcast.measurements.runners.job import Settings, longest
 from tokcast.measurements.runners.mlx import is_slow_device
 from tokcast.measurements.target import check_memory, find, on_disk
@@ -39,16 +39,16 @@ class Request:
     offline: bool
 
 
-def tests_of(n_prompt: str, n_gen: str, n_depth: str | None) -> tuple[Test, ...]:
+def tests_of(n_prompt: str, n_gen: str, n_depth: str | None) -> tuple[Task, ...]:
     """Return the tests asked for, shallow ones first, so that the cache is filled once."""
     prompts = [n for n in counts(n_prompt, "-p") if n]
     generations = [n for n in counts(n_gen, "-n") if n]
     if not prompts and not generations:
         raise InputError("-p 0 -n 0: nothing to measure; expected a prompt or tokens to generate")
-    found: list[Test] = []
+    found: list[Task] = []
     for depth in sorted(set(counts(n_depth or "0", "-d"))):
-        found += [Test("prefill", n, depth) for n in prompts]
-        found += [Test("decode", n, depth) for n in generations]
+        found += [Task("prefill", n, depth) for n in prompts]
+        found += [Task("decode", n, depth) for n in generations]
     return tuple(found)
 
 

@@ -11,7 +11,7 @@ from tokcast.cli.progress import say
 from tokcast.measurements.launch import Launch, OnEvent, describe, launch
 from tokcast.measurements.lock import exclusive
 from tokcast.measurements.protocol import Rule
-from tokcast.measurements.record import Setup, Test
+from tokcast.measurements.record import Setup, Task
 from tokcast.measurements.runners import llama_bench, llama_cpp, mlx
 from tokcast.measurements.runners.job import Job, Settings
 from tokcast.measurements.store import Store, open_store
@@ -126,7 +126,7 @@ def measuring() -> Iterator[Store]:
 
 
 def job_of(
-    engine: Engine, path: str, tests: tuple[Test, ...], settings: Settings, rule: Rule
+    engine: Engine, path: str, tests: tuple[Task, ...], settings: Settings, rule: Rule
 ) -> Job:
     """Return a launch's job."""
     runtime = "mlx" if engine.runtime == "mlx" else "llama.cpp"

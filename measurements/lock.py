@@ -15,7 +15,7 @@ FILE = "measuring.lock"
 
 def _try(file: IO[str]) -> bool:
     try:
-        if sys.platform == "win32":
+        if os.name == "nt":
             import msvcrt
 
             msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 
 from tokcast.measurements.protocol import Rule
-from tokcast.measurements.record import Test
+from tokcast.measurements.record import Task
 from tokcast.measurements.synthetic import Shape, need_bytes, shaped
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.header import Header
@@ -46,7 +46,7 @@ class Item:
 
     key: str
     shape: Shape
-    tests: tuple[Test, ...]
+    tests: tuple[Task, ...]
 
     @property
     def header(self) -> Header:
@@ -89,11 +89,11 @@ class Plan:
         return tuple({launch.item.key: launch.item for launch in self.launches}.values())
 
 
-def _tests(depths: Sequence[int], n_prompt: int, n_gen: int = 16) -> tuple[Test, ...]:
-    found: list[Test] = []
+def _tests(depths: Sequence[int], n_prompt: int, n_gen: int = 16) -> tuple[Task, ...]:
+    found: list[Task] = []
     for depth in depths:
-        found.append(Test("decode", n_gen, depth))
-        found.append(Test("prefill", n_prompt if depth == 0 else 128, depth))
+        found.append(Task("decode", n_gen, depth))
+        found.append(Task("prefill", n_prompt if depth == 0 else 128, depth))
     return tuple(found)
 
 
@@ -132,7 +132,7 @@ def _items(is_fast: bool) -> Iterator[Item]:
         yield Item(f"{key}-v{shape.n_vocab // 1000}k", shape, _tests(depths, n_prompt))
 
 
-def test_seconds(spec: ModelSpec, test: Test, bytes_per_s: float, flops_per_s: float) -> float:
+def test_seconds(spec: ModelSpec, test: Task, bytes_per_s: float, flops_per_s: float) -> float:
     """Return about how long one repetition of a test takes."""
     load = Workload(test.phase, test.n if test.phase == "prefill" else 1, test.n_depth)
     n_bytes, flops = total(ledger(spec, load))
@@ -149,7 +149,7 @@ def expected_seconds(item: Item, rule: Rule, bytes_per_s: float, flops_per_s: fl
         seconds += once * rule.n_warmups + max(once * rule.min_samples, rule.min_seconds)
     deepest = max(test.n_depth for test in item.tests)
     if deepest:
-        fill = Test("prefill", deepest, 0)
+        fill = Task("prefill", deepest, 0)
         seconds += test_seconds(spec, fill, bytes_per_s, flops_per_s)
     return seconds
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from tokcast.measurements.gate import Gate, Gates
-from tokcast.measurements.record import Sample, Series, Test
+from tokcast.measurements.record import Sample, Series, Task
 
 Clock = Callable[[], float]
 Sleep = Callable[[float], None]
@@ -46,7 +46,7 @@ def _is_done(clean: list[float], lost_seconds: float, n_samples: int, rule: Rule
 
 
 def repeat(
-    test: Test,
+    test: Task,
     prepare: Callable[[], None],
     step: Callable[[], None],
     rule: Rule,

@@ -18,7 +18,7 @@ SCHEMA = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class Task:
     """What is repeated: `n` tokens read (prefill) or generated (decode) after `n_depth` cached."""
 
     phase: Phase
@@ -53,7 +53,7 @@ class Series:
     `own_seconds` is what the measuring itself took between the timed parts.
     """
 
-    test: Test
+    test: Task
     samples: tuple[Sample, ...]
     warmups: tuple[float, ...] = ()
     own_seconds: float = 0.0
@@ -169,7 +169,7 @@ def from_json_series(data: Mapping[str, Any]) -> Series:
         Sample(s["seconds"], s.get("pressure"), tuple(s.get("disturbed", ())), s.get("joules"))
         for s in data["samples"]
     )
-    test = Test(**data["test"])
+    test = Task(**data["test"])
     return Series(test, samples, tuple(data.get("warmups", ())), data.get("own_seconds", 0.0))
 
 
@@ -246,7 +246,7 @@ class Figure:
     `deviation` is the standard deviation between launches, or within the only one.
     """
 
-    test: Test
+    test: Task
     tok_per_s: float
     deviation: float
     n_launches: int
@@ -275,7 +275,7 @@ def figure(launches: Sequence[Series]) -> Figure:
 
 def figures(runs: Sequence[RunRecord]) -> tuple[Figure, ...]:
     """Return the figures of launches of one model, tests in the order they were first met."""
-    found: dict[Test, list[Series]] = {}
+    found: dict[Task, list[Series]] = {}
     for run in runs:
         for series in run.series:
             found.setdefault(series.test, []).append(series)

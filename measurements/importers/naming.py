@@ -31,6 +31,8 @@ _BACKENDS = (
 )
 # A parameter count printed with two decimals of a billion is good to half a percent or better.
 _SAME_SIZE = 0.006
+# Model cards count with or without embeddings, towers and the like.
+_PUBLISHED = 0.35
 
 
 def backend_of(printed: str) -> str:
@@ -58,13 +60,16 @@ def file_type_of(model: str, file: str) -> str:
 
 
 @cache
-def _sizes() -> dict[str, tuple[str, int]]:
-    """Return each catalogue model's architecture and its parameters as llama-bench counts."""
-    found = {}
-    for name in names():
-        spec = model_spec(header(name, "F16"))
-        found[name] = (spec.architecture, spec.n_params)
-    return found
+def _counted(name: str) -> tuple[str, int]:
+    """Return a catalogue model's architecture and its parameters as llama-bench counts."""
+    spec = model_spec(header(name, "F16"))
+    return spec.architecture, spec.n_params
+
+
+def _of_size(n_params: float) -> list[str]:
+    """Return the catalogue's models of a size; published totals narrow them down first."""
+    near = [n for n in names() if abs(entry(n).published_total_params / n_params - 1) < _PUBLISHED]
+    return [n for n in near if abs(_counted(n)[1] / n_params - 1) < _SAME_SIZE]
 
 
 def _squeezed(text: str) -> str:
@@ -80,14 +85,10 @@ def model_of(model: str, file: str, params_b: float | None) -> str:
     stem = re.sub(r"(\.gguf|-\d{5}-of-\d{5})+$", "", file.replace("\\", "/").rpartition("/")[2])
     stem = re.sub(r"[-_.](ud-)?(i?q\d\w*|mxfp4\w*|bf16|f16|f32)$", "", stem, flags=re.I)
     if params_b is None:
-        return _named(stem) or _named(model)
+        return _named(stem) or _named(_PRINTED.sub("", model).strip(" -"))
     architecture = model.split()[0].lower() if model.split() else ""
-    fitting = [
-        name
-        for name, (arch, n) in _sizes().items()
-        if abs(n / (params_b * 1e9) - 1) < _SAME_SIZE
-    ]
-    alike = [n for n in fitting if _sizes()[n][0] == architecture] or fitting
+    fitting = _of_size(params_b * 1e9)
+    alike = [n for n in fitting if _counted(n)[0] == architecture] or fitting
     spelled = [n for n in alike if _squeezed(n) in _squeezed(stem)]
     if spelled:
         return max(spelled, key=len)

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from tokcast.measurements.protocol import Rule
-from tokcast.measurements.record import Setup, Test
+from tokcast.measurements.record import Setup, Task
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,7 +29,7 @@ class Job:
 
     runtime: str
     path: str
-    tests: tuple[Test, ...]
+    tests: tuple[Task, ...]
     settings: Settings
     rule: Rule
 
@@ -41,10 +41,10 @@ class Runner(Protocol):
     def setup(self) -> Setup:
         """Return what runs and how."""
 
-    def prepare(self, test: Test) -> None:
+    def prepare(self, test: Task) -> None:
         """Bring the cache to the test's depth; not timed."""
 
-    def step(self, test: Test) -> None:
+    def step(self, test: Task) -> None:
         """Do the test's work once, and wait for it."""
 
 
@@ -58,7 +58,7 @@ def from_json(data: Mapping[str, Any]) -> Job:
     return Job(
         data["runtime"],
         data["path"],
-        tuple(Test(**t) for t in data["tests"]),
+        tuple(Task(**t) for t in data["tests"]),
         Settings(**data["settings"]),
         Rule(**data["rule"]),
     )

@@ -14,7 +14,7 @@ from tokcast.measurements.importers.bench_records import whole_objects
 from tokcast.measurements.importers.naming import backend_of
 from tokcast.measurements.importers.rows import number
 from tokcast.measurements.launch import Launch, crash_reason
-from tokcast.measurements.record import Sample, Series, Setup, Test
+from tokcast.measurements.record import Sample, Series, Setup, Task
 from tokcast.measurements.runners.job import Job
 from tokcast.predictor.errors import InputError
 
@@ -49,7 +49,7 @@ def find(environ: Mapping[str, str] = os.environ) -> Path | None:
     return next((p for p in _places(environ) if p.is_file() and os.access(p, os.X_OK)), None)
 
 
-def command(binary: Path, job: Job, tests: Sequence[Test], n_repeats: int) -> list[str]:
+def command(binary: Path, job: Job, tests: Sequence[Task], n_repeats: int) -> list[str]:
     """Return the command line for tests of one depth."""
     s = job.settings
     prompts = [str(t.n) for t in tests if t.phase == "prefill"]
@@ -68,12 +68,12 @@ def command(binary: Path, job: Job, tests: Sequence[Test], n_repeats: int) -> li
     return words
 
 
-def _test_of(r: Mapping[str, Any]) -> Test | None:
+def _test_of(r: Mapping[str, Any]) -> Task | None:
     n_prompt, n_gen = int(number(r.get("n_prompt")) or 0), int(number(r.get("n_gen")) or 0)
     depth = int(number(r.get("n_depth")) or 0)
     if n_prompt and not n_gen:
-        return Test("prefill", n_prompt, depth)
-    return Test("decode", n_gen, depth) if n_gen and not n_prompt else None
+        return Task("prefill", n_prompt, depth)
+    return Task("decode", n_gen, depth) if n_gen and not n_prompt else None
 
 
 def _setup(r: Mapping[str, Any], job: Job) -> Setup:
@@ -100,7 +100,7 @@ def _setup(r: Mapping[str, Any], job: Job) -> Setup:
 
 
 def _series(
-    r: Mapping[str, Any], test: Test, pressure: float | None, disturbed: tuple[str, ...]
+    r: Mapping[str, Any], test: Task, pressure: float | None, disturbed: tuple[str, ...]
 ) -> Series:
     nanoseconds = r.get("samples_ns") or [r["avg_ns"]]
     samples = tuple(Sample(float(ns) / 1e9, pressure, disturbed) for ns in nanoseconds)

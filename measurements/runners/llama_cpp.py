@@ -12,7 +12,7 @@ from dataclasses import replace
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-from tokcast.measurements.record import Setup, Test
+from tokcast.measurements.record import Setup, Task
 from tokcast.measurements.runners.job import Job, longest
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.quants import TYPES_BY_NAME
@@ -162,7 +162,7 @@ class LlamaCpp:
     def _held(self) -> int:
         return int(self._l.llama_memory_seq_pos_max(self._memory, 0)) + 1
 
-    def prepare(self, test: Test) -> None:
+    def prepare(self, test: Task) -> None:
         """Bring the cache to the test's depth: cut back, restored, or filled further."""
         depth, held = test.n_depth, self._held()
         if held == depth:
@@ -206,7 +206,7 @@ class LlamaCpp:
             self._kept = {}
             self._fill(depth)
 
-    def step(self, test: Test) -> None:
+    def step(self, test: Task) -> None:
         """Read or generate the test's tokens."""
         if test.phase == "prefill":
             self._read(test.n)

@@ -12,7 +12,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tokcast.measurements.record import Setup, Test
+from tokcast.measurements.record import Setup, Task
 from tokcast.measurements.runners.job import Job
 from tokcast.predictor.errors import InputError
 
@@ -93,7 +93,7 @@ class Mlx:
         if logits is not None:
             self._mx.eval(logits[:, -1, :])
 
-    def prepare(self, test: Test) -> None:
+    def prepare(self, test: Task) -> None:
         """Bring the cache to the test's depth: trimmed where it can be, else filled anew."""
         depth = test.n_depth
         if self._n > depth:
@@ -107,7 +107,7 @@ class Mlx:
         if self._n < depth:
             self._read(depth - self._n)
 
-    def step(self, test: Test) -> None:
+    def step(self, test: Task) -> None:
         """Read the prompt, or generate greedily token by token."""
         if test.phase == "prefill":
             self._read(test.n)
