@@ -5,7 +5,8 @@
 Calibrates into a store of its own, then measures models that the calibration never saw, the real
 gemma3-270m among them, and prints the error of what was predicted; our figures beside
 llama-bench's on the same file, launches interleaved; a clone with random weights beside the real
-file; our own overhead; the disk used. Needs llama-cpp-python, llama-bench and `make oracles`.
+file; our own overhead; the disk used. TOKCAST_BENCH_THREADS sets the threads (default: all
+cores). Needs llama-cpp-python, llama-bench and `make oracles`.
 """
 
 import argparse
@@ -52,6 +53,7 @@ DEPTHS = (0, 512, 2048)
 TESTS = tuple(
     test for d in DEPTHS for test in (Task("prefill", 128, d), Task("decode", 16, d))
 )
+THREADS: str | None = os.environ.get("TOKCAST_BENCH_THREADS")
 RULE = Rule(min_samples=5, min_seconds=0.8, retry_seconds=15.0)
 
 
@@ -80,7 +82,9 @@ def calibrate(budget: str, scratch: Path) -> None:
     start = time.monotonic()
     command = "from tokcast.cli.app import main; main()"
     subprocess.run(
-        [sys.executable, "-c", command, "calibrate", "--budget", budget, "--fresh"], check=True
+        [sys.executable, "-c", command, "calibrate", "--budget", budget, "--fresh"]
+        + (["-t", THREADS] if THREADS else []),
+        check=True,
     )
     watch.done = True
     print(f"\ncalibration: {time.monotonic() - start:.0f} s of {budget}")
@@ -98,7 +102,7 @@ def predicted(target: Target, test: Task, engine: Engine) -> float:
 
 
 def measured(path: Path, n_launches: int, tests: tuple[Task, ...] = TESTS) -> list[list[Series]]:
-    settings = Settings(n_threads=default_threads(None))
+    settings = Settings(n_threads=default_threads(THREADS))
     job = Job("llama.cpp", str(path), tests, settings, RULE)
     return [launch(job).series for _ in range(n_launches)]
 
@@ -126,7 +130,7 @@ def held_out(n_launches: int, engine: Engine) -> None:
 def interleaved(n_launches: int, engine: Engine) -> None:
     print(f"\nours and llama-bench on {GEMMA.name}, {n_launches} launches each, interleaved")
     bench = engine_of("llama-bench")
-    settings = Settings(n_threads=default_threads(None))
+    settings = Settings(n_threads=default_threads(THREADS))
     tests = tuple(t for t in TESTS if t.n_depth in (0, 512))
     job = Job("llama.cpp", str(GEMMA), tests, settings, RULE)
     rates: dict[Task, tuple[list[float], list[float]]] = {t: ([], []) for t in tests}
@@ -163,7 +167,7 @@ def cloned(n_launches: int) -> None:
 def overhead() -> None:
     """Time our loop around a decode that does nothing, and what lies between samples."""
     llama = importlib.import_module("tokcast.measurements.runners.llama_cpp")
-    settings = Settings(n_threads=default_threads(None))
+    settings = Settings(n_threads=default_threads(THREADS))
     test = Task("decode", 64)
     runner = llama.LlamaCpp(Job("llama.cpp", str(GEMMA), (test,), settings, RULE))
     runner.prepare(test)
@@ -205,7 +209,7 @@ def main() -> None:
         scratch.mkdir()
         os.environ |= {"TOKCAST_DATA": str(data), "TOKCAST_SCRATCH": str(scratch)}
         engine = engine_of("llama.cpp")
-        print(f"{engine.host.name}, {engine.setup.version}, {default_threads(None)} threads")
+        print(f"{engine.host.name}, {engine.setup.version}, {default_threads(THREADS)} threads")
         if not newest_calibrations():
             calibrate(given.budget, scratch)
         overhead()

@@ -29,6 +29,8 @@ from tokcast.predictor.terms import Run
 
 # Assumed of a chip whose rate nobody published, for expected times only.
 USUAL_FLOPS_PER_S = 2e11
+# With fewer undisturbed figures than this a calibration would do harm.
+LEAST_CLEAN = 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +239,7 @@ def _given_facts(request: Request) -> dict[str, float]:
     return {"bytes_per_s": parse_bandwidth(request.bandwidth)}
 
 
-def _refit(request: Request) -> Report:
+def _refit() -> Report:
     """Return the newest calibration of each backend made again from its kept runs."""
     store = open_store()
     old = next((c for c in store.calibrations() if c["source"].startswith("session ")), None)
@@ -252,10 +254,32 @@ def _refit(request: Request) -> Report:
     return _report(c, host, (f"From the runs of {old['created'][:10]}.",), ())
 
 
-def _measured(request: Request) -> Report:
+def _clean_share(runs: Sequence[RunRecord]) -> float:
+    series = [s for run in runs for s in run.series]
+    return sum(bool(s.clean) for s in series) / len(series)
+
+
+def _refused(outcome: Outcome, host: Host) -> Report:
+    """Return the report on a machine too busy to be calibrated."""
+    share = 1 - _clean_share(outcome.runs)
+    verdict = (
+        f"Not calibrated: {host.name} was too busy",
+        f"  {100 * share:.0f} % of the figures have no undisturbed repetition; nothing is changed",
+    )
+    notes = (
+        *_trust(outcome.runs),
+        "What was undisturbed is kept: tokcast calibrate goes on with the rest when it is quiet.",
+    )
+    data = {"calibrated": False, "disturbed_share": share}
+    return Report(verdict, (), notes, data, [data])
+
+
+def _measured(request: Request) -> tuple[Report, int]:
     engine = engine_of(request.runtime)
     with measuring() as store, Progress() as progress:
         outcome, peaks = _session(request, engine, store, progress)
+        if _clean_share(outcome.runs) < LEAST_CLEAN:
+            return _refused(outcome, engine.host), 1
         progress("fitting")
         session = outcome.runs[0].session
         run = Run("llama.cpp", engine.setup.backend)
@@ -265,13 +289,14 @@ def _measured(request: Request) -> Report:
         store.finish(session, c)
     took = f"{len(outcome.runs)} launches, {clock_text(outcome.seconds)}."
     notes = (*_peak_note(peaks), *_trust(outcome.runs), took)
-    return _report(c, engine.host, notes, outcome.failed)
+    return _report(c, engine.host, notes, outcome.failed), 0
 
 
 def run(request: Request, output: str) -> int:
-    """Calibrate and print the error before and after."""
+    """Calibrate and print the error before and after; exit code 1 where it was too busy."""
     check_format(output)
     parse_budget(request.budget)
+    code = 0
     if request.plan_only:
         engine = engine_of(request.runtime)
         settings = Settings(n_threads=default_threads(request.n_threads))
@@ -279,8 +304,8 @@ def run(request: Request, output: str) -> int:
     elif request.files:
         report = _with_files(request)
     else:
-        report = _refit(request) if request.refit else _measured(request)
+        report, code = (_refit(), 0) if request.refit else _measured(request)
     print(render(report, output))
-    return 0
+    return code
 
 

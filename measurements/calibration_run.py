@@ -14,7 +14,7 @@ from tokcast.measurements import headers
 from tokcast.measurements.launch import Launch as Launched
 from tokcast.measurements.launch import launch
 from tokcast.measurements.plan import Launch, Plan
-from tokcast.measurements.record import ModelFacts, RunRecord
+from tokcast.measurements.record import ModelFacts, RunRecord, is_whole
 from tokcast.measurements.runners.job import Job, Settings
 from tokcast.measurements.store import Session, Store, now
 from tokcast.measurements.synthetic import NoRoom, write
@@ -150,10 +150,12 @@ def calibrate(
 ) -> Outcome:
     """Do the plan's launches that the session lacks; each is kept as soon as it is done.
 
+    One that was disturbed throughout is done again when the session is resumed.
+
     A launch that fails is noted and the next one goes on; a full disk ends it.
     """
     start = clock()
-    done = {r.item for r in store.runs(session=session.id)}
+    done = {r.item for r in store.runs(session=session.id) if is_whole(r)}
     todo = [work for work in plan.launches if work.key not in done]
     failed: list[str] = []
     spent = expected = 0.0

@@ -4,7 +4,6 @@ Records know nothing of how they were obtained or how they are printed. They are
 with a schema version; `from_json` reads every version there has been.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from statistics import mean, median, stdev
@@ -69,11 +68,14 @@ class Series:
 
     @property
     def used(self) -> tuple[Sample, ...]:
-        """Return the samples a figure rests on: the clean ones, else the less disturbed half."""
+        """Return the samples a figure rests on: the clean ones, else the fastest third.
+
+        Other load only ever slows, so that the fastest are the least wrong.
+        """
         if self.clean:
             return self.clean
-        ranked = sorted(self.samples, key=lambda s: (s.pressure or 0.0, s.seconds))
-        return tuple(ranked[: max(1, (len(ranked) + 1) // 2)])
+        ranked = sorted(self.samples, key=lambda s: s.seconds)
+        return tuple(ranked[: (len(ranked) + 2) // 3])
 
     @property
     def rates(self) -> tuple[float, ...]:
@@ -274,14 +276,19 @@ def figure(launches: Sequence[Series]) -> Figure:
 
 
 def figures(runs: Sequence[RunRecord]) -> tuple[Figure, ...]:
-    """Return the figures of launches of one model, tests in the order they were first met."""
+    """Return the figures of launches of one model, tests in the order they were first met.
+
+    Launches without an undisturbed sample of a test don't count where others have some.
+    """
     found: dict[Task, list[Series]] = {}
     for run in runs:
         for series in run.series:
             found.setdefault(series.test, []).append(series)
-    return tuple(figure(launches) for launches in found.values())
+    return tuple(
+        figure([s for s in launches if s.clean] or launches) for launches in found.values()
+    )
 
 
-def is_close(a: float, b: float, share: float) -> bool:
-    """Return whether two rates differ by at most a share, on the log scale."""
-    return abs(math.log(a / b)) <= math.log1p(share)
+def is_whole(run: RunRecord) -> bool:
+    """Return whether every test of a launch has an undisturbed sample."""
+    return all(series.clean for series in run.series)

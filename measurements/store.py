@@ -193,18 +193,49 @@ def _connect(path: Path) -> sqlite3.Connection:
     return db
 
 
-def _put_aside(path: Path, why: Exception) -> str:
-    """Rename a damaged store and what belongs to it; return a note that says so."""
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S")
+def _put_aside(path: Path) -> Path:
+    """Rename a damaged store and what belongs to it; return its new name."""
+    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
     kept = path.with_name(f"{path.name}.damaged-{stamp}")
     for suffix in ("", "-wal", "-shm"):
         with contextlib.suppress(FileNotFoundError):
             Path(f"{path}{suffix}").rename(f"{kept}{suffix}")
-    return f"the store was damaged ({why}): kept as {kept.name}, a new one was begun"
+    return kept
+
+
+def _readable(damaged: Path, table: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows that a damaged file still gives, up to the first that it doesn't."""
+    with contextlib.suppress(sqlite3.Error):
+        uri = f"{damaged.as_uri()}?mode=ro&immutable=1"
+        with contextlib.closing(sqlite3.connect(uri, uri=True)) as old:
+            yield from old.execute(f"SELECT * FROM {table}")
+
+
+def _take_over(damaged: Path, db: sqlite3.Connection) -> int:
+    """Copy what can be read of a damaged store; return how many runs that were."""
+    n_runs = 0
+    for table in ("runs", "imported", "calibrations", "sessions"):
+        with db:
+            for row in _readable(damaged, table):
+                marks = ", ".join("?" * len(row))
+                with contextlib.suppress(sqlite3.Error):
+                    db.execute(f"INSERT INTO {table} VALUES ({marks})", row)
+                    n_runs += table == "runs"
+    return n_runs
+
+
+def _begin_anew(path: Path, why: Exception) -> Store:
+    kept = _put_aside(path)
+    db = _connect(path)
+    n_runs = _take_over(kept, db)
+    note = f"the store was damaged ({why}): kept as {kept.name}, {n_runs} runs taken over"
+    return Store(db, path, note)
 
 
 def open_store(folder: Path | None = None) -> Store:
-    """Return the store, made where there was none; a damaged one is put aside, with a note.
+    """Return the store, made where there was none.
+
+    A damaged one is put aside and what can be read of it taken over, with a note.
 
     Raises InputError where the folder can't be written to, and for a newer tokcast's store.
     """
@@ -220,8 +251,7 @@ def open_store(folder: Path | None = None) -> Store:
     except sqlite3.OperationalError as error:
         raise InputError(f"{path}: {error}; set TOKCAST_DATA to another folder") from error
     except sqlite3.DatabaseError as error:
-        note = _put_aside(path, error)
-        return Store(_connect(path), path, note)
+        return _begin_anew(path, error)
 
 
 def newest_calibrations(folder: Path | None = None) -> tuple[dict[str, Any], ...]:

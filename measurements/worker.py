@@ -7,6 +7,7 @@ libraries print goes to stderr.
 import json
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict
@@ -66,6 +67,18 @@ def work(job: Job, emit: Emit, meter: Meter | None) -> None:
     emit("done", {"peak_bytes": peak_bytes()})
 
 
+def end_with_parent(every_s: float = 0.5) -> None:
+    """End this process when its parent is gone, so that no orphan goes on loading the machine."""
+    parent = os.getppid()
+
+    def watch() -> None:
+        while os.getppid() == parent:
+            time.sleep(every_s)
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()
+
+
 def describe(runtime: str) -> Setup:
     """Return what a runtime is, without a model."""
     if runtime == "mlx":
@@ -79,6 +92,7 @@ def describe(runtime: str) -> Setup:
 
 def main() -> None:
     """Serve one job, or say what a runtime is: `--describe RUNTIME`."""
+    end_with_parent()
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
 
