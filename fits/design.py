@@ -1,16 +1,22 @@
-"""The design matrix: the predictor's own terms and effects, arranged for the estimator."""
+"""The design: the predictor's own terms and effects, arranged for the estimator."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from tokcast.fits.estimate import Design
 from tokcast.fits.observations import Observation
 from tokcast.predictor.effects import Effect, effects_of
+from tokcast.predictor.ledger import Work, Workload
 from tokcast.predictor.roofline import shape_of, tokens_of
-from tokcast.predictor.terms import terms
+from tokcast.predictor.terms import OVERLAP, terms
+
+# A chip measured n times counts as n ** 0.5: between every row alike and every chip alike.
+HOST_POWER = 0.5
 
 
 class _Index(dict[object, int]):
@@ -21,50 +27,67 @@ class _Index(dict[object, int]):
         return self[key]
 
 
-def host_weights(observations: Sequence[Observation], power: float) -> np.ndarray:
+def host_weights(observations: Sequence[Observation], power: float) -> npt.NDArray[np.float64]:
     """Return weights (n_observations,) so that a chip measured n times counts as n**(1 - power)."""
     n = Counter(o.host.name for o in observations)
     return np.array([n[o.host.name] ** -power for o in observations])
 
 
-def design(observations: Sequence[Observation], power: float = 0.5) -> Design:
-    """Return the sparse design of observations of one phase."""
-    effects, cells = _Index(), _Index()
-    cell_effects: list[tuple[Effect, ...]] = []
-    part_rows: list[int] = []
-    part_cols: list[int] = []
-    part_values: list[float] = []
+@dataclass(slots=True)
+class _Terms:
+    """Columns of the design while they are being collected."""
+
+    cells: _Index = field(default_factory=_Index)
+    groups: _Index = field(default_factory=_Index)
+    seconds: list[float] = field(default_factory=list)
+    cell: list[int] = field(default_factory=list)
+    group: list[int] = field(default_factory=list)
+    part: list[int] = field(default_factory=list)
+
+    def add(self, o: Observation, workload: Workload, works: Sequence[Work], part: int) -> None:
+        """Add the terms of one workload of an observation."""
+        shape = shape_of(o.spec, workload)
+        for term in terms(works, o.host, workload.phase):
+            self.seconds.append(term.seconds)
+            self.cell.append(self.cells[effects_of(term, workload.phase, o.host, o.run, shape)])
+            group = self.groups[part, term.group]
+            if group == len(self.part):
+                self.part.append(part)
+            self.group.append(group)
+
+
+def _entries(
+    cells: Sequence[tuple[Effect, ...]], names: _Index
+) -> Iterator[tuple[int, int, float]]:
+    for row, pairs in enumerate(cells):
+        for name, value in pairs:
+            yield row, names[name], value
+
+
+def design(observations: Sequence[Observation], power: float = HOST_POWER) -> Design:
+    """Return the design of observations of one phase."""
+    collected, names = _Terms(), _Index()
     mean_rows: list[int] = []
     mean_values: list[float] = []
-    n_parts = 0
     for i, o in enumerate(observations):
         for workload, works in zip(o.workloads, o.works, strict=True):
-            shape = shape_of(o.spec, workload)
-            for term in terms(works, o.host, workload.phase):
-                pairs = effects_of(term, workload.phase, o.host, o.run, shape)
-                cell = cells[pairs]
-                if cell == len(cell_effects):
-                    cell_effects.append(pairs)
-                part_rows.append(n_parts)
-                part_cols.append(cell)
-                part_values.append(term.seconds)
+            collected.add(o, workload, works, len(mean_rows))
             mean_rows.append(i)
             mean_values.append(tokens_of(workload) / len(o.workloads))
-            n_parts += 1
-    rows, cols, values = [], [], []
-    for cell, pairs in enumerate(cell_effects):
-        for name, value in pairs:
-            rows.append(cell)
-            cols.append(effects[name])
-            values.append(value)
-    n_cells, n_effects = len(cell_effects), len(effects)
+    cells = [key for key in collected.cells if isinstance(key, tuple)]
+    rows, columns, values = zip(*_entries(cells, names), strict=True)
+    n_parts = len(mean_rows)
     return Design(
-        names=tuple(str(name) for name in effects),
-        cells=sparse.csr_array((values, (rows, cols)), shape=(n_cells, n_effects)),
-        parts=sparse.csr_array((part_values, (part_rows, part_cols)), shape=(n_parts, n_cells)),
+        names=tuple(str(name) for name in names),
+        cells=sparse.csr_array((values, (rows, columns)), shape=(len(cells), len(names))),
+        seconds=np.array(collected.seconds),
+        cell=np.array(collected.cell, dtype=np.intp),
+        group=np.array(collected.group, dtype=np.intp),
+        part=np.array(collected.part, dtype=np.intp),
         average=sparse.csr_array(
             (mean_values, (mean_rows, range(n_parts))), shape=(len(observations), n_parts)
         ),
         log_rate=np.log([o.tok_per_s for o in observations]),
         weight=host_weights(observations, power),
+        power=OVERLAP[observations[0].workloads[0].phase],
     )

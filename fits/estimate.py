@@ -1,12 +1,12 @@
 """The estimator: named effects from observations, in log time, robustly.
 
-Each observation's time is linear in the scales of its terms, and each scale is the exponential
-of a sum of effects:
+Each term's time is its time at nameplate peaks, x, times the exponential of a sum of effects; the
+terms of a group (a component's memory and its arithmetic) overlap as a p-norm, and groups add up:
 
-    seconds = A exp(E theta)      (A: parts x cells, E: cells x effects, both sparse)
+    T = x exp(E theta)        t = sum over groups (sum T^p)^(1/p)
 
-so the derivative of log seconds is exact and sparse: diag(1/seconds) A diag(exp(E theta)) E. An
-observation that is a mean of rates over several workloads averages 1/seconds of its parts.
+so the derivative of log t is exact and sparse. An observation that is a mean of rates over several
+workloads averages 1 / t of its parts.
 Effects have Gaussian priors (shrinkage of a chip to its family, a family to its backend);
 residuals have a Student-t likelihood, which a wrong row cannot pull far, and whose scale is
 estimated. The width of a group of exchangeable effects (all chips, all families, ...) is
@@ -25,37 +25,65 @@ Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 
 SMALLEST_WIDTH, LARGEST_WIDTH = 0.02, 0.8
-SMALLEST_SCALE = 0.03
+SMALLEST_SCALE = 0.08
 
 
 @dataclass(frozen=True, slots=True)
 class Design:
-    """Sparse matrices of a set of observations.
+    """Terms of a set of observations, and the effects that scale them.
 
-    `cells` (n_cells, n_effects), `parts` (n_parts, n_cells) in seconds, `average`
-    (n_observations, n_parts) with rows that sum to the tokens counted, `log_rate`
-    (n_observations,) in log tokens/s, `weight` (n_observations,).
+    `cells` (n_cells, n_effects) holds the distinct combinations of effects. Each term has its
+    `seconds` at the nameplate peaks, its `cell` and its `group`, (n_terms,); each group its
+    `part`, (n_groups,). `average` (n_observations, n_parts) has rows that sum to the tokens
+    counted; `log_rate` is in log tokens/s and `weight` says how much a row counts,
+    (n_observations,). `power` is the p of the norm within a group.
     """
 
     names: tuple[str, ...]
     cells: sparse.csr_array
-    parts: sparse.csr_array
+    seconds: Floats
+    cell: Rows
+    group: Rows
+    part: Rows
     average: sparse.csr_array
     log_rate: Floats
     weight: Floats
+    power: float = 1.0
 
     def take(self, rows: Rows) -> "Design":
         """Return the design of some observations only; cells and effects stay as they are."""
         average = self.average[rows]
-        used = np.unique(average.indices)
+        parts = np.unique(average.indices)
+        place = np.full(self.average.shape[1], -1)
+        place[parts] = np.arange(parts.size)
+        groups = np.flatnonzero(place[self.part] >= 0)
+        group_place = np.full(self.part.size, -1)
+        group_place[groups] = np.arange(groups.size)
+        terms = np.flatnonzero(group_place[self.group] >= 0)
         return Design(
             self.names,
             self.cells,
-            self.parts[used],
-            average[:, used],
+            self.seconds[terms],
+            self.cell[terms],
+            group_place[self.group[terms]],
+            place[self.part[groups]],
+            average[:, parts],
             self.log_rate[rows],
             self.weight[rows],
+            self.power,
         )
+
+    def times(self, theta: Floats) -> tuple[Floats, Floats]:
+        """Return the seconds of each part and each term's share in its part's derivative.
+
+        The share of a term is d seconds / d log T, so that shares of a part sum to its seconds.
+        """
+        term = self.seconds * np.exp(self.cells @ theta)[self.cell]
+        raised = term**self.power
+        total = np.bincount(self.group, raised, self.part.size)
+        joint = total ** (1 / self.power)
+        share = joint[self.group] * raised / total[self.group]
+        return np.bincount(self.part, joint, self.average.shape[1]), share
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,18 +125,20 @@ class Estimate:
 
 def predict_log_rate(design: Design, theta: Floats) -> Floats:
     """Return log tokens/s of each observation, (n_observations,)."""
-    seconds = design.parts @ np.exp(design.cells @ theta)
+    seconds, _ = design.times(theta)
     return np.asarray(np.log(design.average @ (1.0 / seconds)))
 
 
 def linearise(design: Design, theta: Floats) -> tuple[Floats, sparse.csr_array]:
     """Return log tokens/s and its derivative (n_observations, n_effects)."""
-    scale = np.exp(design.cells @ theta)
-    seconds = design.parts @ scale
+    seconds, share = design.times(theta)
     rate = design.average @ (1.0 / seconds)
-    share = sparse.diags_array(1.0 / rate) @ design.average @ sparse.diags_array(1.0 / seconds**2)
-    weighted = share @ design.parts @ sparse.diags_array(scale)
-    return np.log(rate), sparse.csr_array(-(weighted @ design.cells))
+    by_cell = sparse.coo_array(
+        (share, (design.part[design.group], design.cell)),
+        shape=(seconds.size, design.cells.shape[0]),
+    ).tocsr()
+    slope = sparse.diags_array(1.0 / rate) @ design.average @ sparse.diags_array(seconds**-2.0)
+    return np.log(rate), sparse.csr_array(-(slope @ by_cell @ design.cells))
 
 
 @dataclass(slots=True)
@@ -212,8 +242,7 @@ def _widened(design: Design, state: _State, used: Rows, freedom: float) -> Prior
 
 def used_effects(design: Design) -> Rows:
     """Return the effects that some observation's terms carry."""
-    cells = np.unique(design.parts.indices)
-    return np.unique(design.cells[cells].indices)
+    return np.unique(design.cells[np.unique(design.cell)].indices)
 
 
 def fit(

@@ -9,6 +9,7 @@ from statistics import median
 
 from tokcast.hosts.registry import chips
 from tokcast.measurements.cleaning import Facts, Rule, check
+from tokcast.measurements.dates import year_of
 from tokcast.measurements.schema import Measurement
 from tokcast.measurements.workloads import workloads
 from tokcast.predictor.catalogue import header
@@ -80,6 +81,28 @@ def size_ratio(m: Measurement) -> float:
     return 1.0
 
 
+# llama.cpp keeps K and V of sliding layers for the window alone since this date (its pull request
+# 13194); llamafile and ik_llama.cpp forked before and keep all positions. MLX always did.
+WINDOWED_SINCE = 2025.38
+
+
+def is_windowed(run: Run) -> bool:
+    """Return whether a run saves by sliding windows."""
+    if run.backend == "MLX":
+        return True
+    if run.runtime in ("llamafile", "ik_llama.cpp"):
+        return False
+    return (run.year or WINDOWED_SINCE) >= WINDOWED_SINCE
+
+
+def as_of(spec: ModelSpec, windowed: bool) -> ModelSpec:
+    """Return a model as a runtime of its day ran it: without windows where it had none."""
+    if windowed or all(x.window is None for x in spec.layers):
+        return spec
+    whole = (replace(x, attention="full", window=None) if x.window else x for x in spec.layers)
+    return replace(spec, layers=tuple(whole))
+
+
 _WEIGHTS = frozenset(
     {"attention", "ffn", "experts", "shared_experts", "router", "recurrent", "head", "other"}
 )
@@ -87,24 +110,16 @@ _WEIGHTS = frozenset(
 
 @cache
 def works_of(
-    model_id: str, file_type: str, ratio: float, workload: Workload
+    model_id: str, file_type: str, ratio: float, workload: Workload, windowed: bool = True
 ) -> tuple[Work, ...] | None:
     """Return a ledger with the weight bytes scaled to the file's real size."""
     spec = spec_of(model_id, file_type)
     if spec is None:
         return None
-    works = ledger(spec, workload)
+    works = ledger(as_of(spec, windowed), workload)
     if ratio == 1.0:
         return works
     return tuple(replace(w, bytes=w.bytes * ratio) if w.component in _WEIGHTS else w for w in works)
-
-
-def _year(date: str) -> float | None:
-    try:
-        year, month = int(date[:4]), int(date[5:7])
-    except ValueError:
-        return None
-    return year + (month - 0.5) / 12 if 2022 < year < 2100 and 1 <= month <= 12 else None
 
 
 def run_of(m: Measurement) -> Run:
@@ -114,7 +129,7 @@ def run_of(m: Measurement) -> Run:
         runtime="llama.cpp" if runtime == "llama-server" else runtime,
         backend=m.backend,
         stack=m.backend_raw,
-        year=_year(m.date),
+        year=year_of(m),
         n_threads=int(m.n_threads) if m.n_threads else None,
         flash_attention=None if m.flash_attn is None else m.flash_attn > 0,
         is_client_timed=bool(m.flags & {"client-timing", "approx-tokens"}),
@@ -177,7 +192,8 @@ def _observation(rows: list[Measurement], facts: Facts, run: Run) -> Observation
     if facts.host is None or facts.spec is None:
         raise AssertionError("a clean row has a chip and a model")
     ratio = size_ratio(first)
-    works = (works_of(first.model_id, first.file_type, ratio, w) for w in facts.workloads)
+    windowed = is_windowed(run)
+    works = (works_of(first.model_id, first.file_type, ratio, w, windowed) for w in facts.workloads)
     return Observation(
         host=facts.host,
         run=run,

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tokcast.fits.estimate import Prior
+from tokcast.predictor.terms import BACKENDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,13 +25,18 @@ class Belief:
     shared: bool = False
 
 
+def _backend_in(name: str) -> str:
+    """Return the backend an effect is of: each backend has its own spread of chips and types."""
+    return next((b for b in BACKENDS if f"|{b}" in name), "")
+
+
 def prior_of(names: Sequence[str], beliefs: Sequence[Belief]) -> Prior:
     """Return the prior of named effects; raises StopIteration when no belief covers one."""
     chosen = [next(b for b in beliefs if b.mark in name) for name in names]
-    groups: dict[str, list[int]] = defaultdict(list)
+    groups: dict[tuple[str, str], list[int]] = defaultdict(list)
     for i, belief in enumerate(chosen):
         if belief.shared:
-            groups[belief.mark].append(i)
+            groups[belief.mark, _backend_in(names[i])].append(i)
     return Prior(
         np.array([b.mean for b in chosen]),
         np.array([b.sd for b in chosen]),
@@ -53,19 +59,29 @@ DECODE = (
     # Launches: about three microseconds each on a GPU, one thousandth of that of a CPU's loop.
     Belief("launch|base", 1.0, 1.0),
     Belief("launch|backend", 0.7),
-    Belief("launch|runtime", 0.5),
+    Belief("launch|runtime=", 0.5),
     Belief("launch|family", 0.3, shared=True),
     Belief("launch~clock", 0.4),
     Belief("launch~", 0.3),
     # Weights read: a base efficiency of about 0.75.
     Belief("memory|base", 0.3, 0.25),
     Belief("memory|backend", 0.25),
-    Belief("memory|runtime", 0.15),
+    Belief("memory|runtime=", 0.15),
     Belief("memory|family", 0.12, shared=True),
     Belief("memory~bandwidth", 0.15),
     Belief("memory~cores", 0.2),
     Belief("memory~", 0.1),
     Belief("memory|hbm", 0.2),
+    Belief("memory|ecc", 0.2),
+    Belief("memory|apu", 0.2, 0.05),
+    Belief("memory|lpddr-option", 0.3, 0.1),
+    Belief("memory|mobile", 0.3),
+    Belief("memory|server", 0.3),
+    Belief("memory~tdp", 0.15),
+    Belief("memory|runtimefamily", 0.1, shared=True),
+    Belief("launch|runtimefamily", 0.3, shared=True),
+    Belief("compute|runtimefamily", 0.15, shared=True),
+    Belief("launch|flash", 0.3),
     Belief("memory|laptop", 0.1),
     Belief("memory|memory=", 0.2),
     Belief("memory|vendor=", 0.3),
@@ -77,11 +93,12 @@ DECODE = (
     # Unpacking and multiplying: of the FP32 rate.
     Belief("compute|base", 0.7),
     Belief("compute|backend", 0.5),
-    Belief("compute|runtime", 0.3),
-    Belief("compute|family", 0.3, shared=True),
+    Belief("compute|runtime=", 0.3),
+    Belief("compute|family", 0.15, shared=True),
     Belief("compute~", 0.2),
     Belief("compute|type=", 0.5, shared=True),
     Belief("compute|typebackend=", 0.4, shared=True),
+    Belief("compute|", 0.3),
     Belief("cache|base", 0.5, 0.5),
     Belief("cache|", 0.4),
     Belief("cache~", 0.4),

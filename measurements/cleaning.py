@@ -133,6 +133,31 @@ RULES: tuple[Rule, ...] = (
         "llamafile's decode waits for the processor on Zen 4, Zen 5 and Sapphire Rapids hosts",
         _host_stalled,
     ),
+    Rule(
+        "vm-slice",
+        "a cloud machine's share of a server chip: its cores and channels are not the chip's",
+        lambda m, _: m.chip in ("Intel Xeon Platinum 8259CL", "AMD EPYC 9634"),
+    ),
+    Rule(
+        "first-port",
+        "ik_llama.cpp's Vulkan backend on the day it was merged, 2.8 times slower than CUDA",
+        lambda m, _: m.runtime == "ik_llama.cpp" and m.backend == "Vulkan",
+    ),
+    Rule(
+        "other-engine",
+        "BLAS, RPC or an NPU under the same backend's name",
+        lambda m, _: re.search("BLAS|RPC|XDNA", m.backend_raw) is not None,
+    ),
+    Rule(
+        "offload-by-title",
+        "the thread is about offloading to the CPU",
+        lambda m, _: "ffload" in m.source and m.backend != "CPU",
+    ),
+    Rule(
+        "client-prefill",
+        "time to first token of a client: overhead and approximate token counts",
+        lambda m, _: m.phase == "prefill" and bool(m.flags & {"client-timing", "approx-tokens"}),
+    ),
     Rule("spills", "weights and cache exceed the card: the driver pages to the host", _spills),
     Rule(
         "above-roof", "faster than the nameplate peaks allow: row, chip or bytes wrong", _above_roof

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from tokcast.predictor.coefficients import Coefficients
 from tokcast.predictor.ledger import DecodeLedger, Work, compile_decode
-from tokcast.predictor.roofline import Question, cap_of, interval_of, scale, shape_of
+from tokcast.predictor.roofline import Question, cap_of, interval_of, scale, shape_of, shares_of
 from tokcast.predictor.spec import ModelSpec
 from tokcast.predictor.terms import term_pair, terms
 
@@ -67,7 +67,12 @@ def decode_curve(spec: ModelSpec, q: Question, coefficients: Coefficients) -> De
     return DecodeCurve(
         ledger=compiled,
         cap_bytes_per_s=cap_of(q.host, q.host.bytes_per_s),
-        fixed_seconds=sum(t.seconds * scale(coefficients.effects, t, q, shape) for t in fixed),
+        fixed_seconds=sum(
+            share.seconds
+            for share in shares_of(
+                fixed, [scale(coefficients.effects, t, q, shape) for t in fixed], "decode"
+            )
+        ),
         fixed_bytes=sum(w.bytes for w in compiled.fixed),
         seconds_per=seconds_per,
         low=math.exp(low),

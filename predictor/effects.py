@@ -27,6 +27,8 @@ CENTRE_CLOCK_HZ = 2e9
 FLOAT_TYPES = frozenset({"F16", "BF16", "F32"})
 # Before this date llama.cpp's CUDA backend multiplied quantized weights through cuBLAS in FP16.
 MMQ_YEAR = 2024.45
+# Since then llama.cpp turns flash attention on by itself where the backend has it.
+FLASH_YEAR = 2025.67
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,7 @@ def _levels(prefix: str, t: Traits, run: Run) -> Iterator[Effect]:
     yield f"{prefix}|family={t.family}|{run.backend}", 1.0
     if run.runtime != "llama.cpp":
         yield f"{prefix}|runtime={run.runtime}|{run.backend}", 1.0
+        yield f"{prefix}|runtimefamily={t.family}|{run.backend}|{run.runtime}", 1.0
 
 
 def _side(t: Traits, run: Run) -> str:
@@ -116,9 +119,16 @@ def _cores(t: Traits, run: Run) -> float:
     return t.n_cores
 
 
-def _flash(prefix: str, run: Run) -> Iterator[Effect]:
+def _has_flash(run: Run) -> bool:
+    """Return whether flash attention ran: as asked, else llama.cpp's default since late 2025."""
     if run.flash_attention is not None:
-        yield f"{prefix}~flash|{run.backend}", 1.0 if run.flash_attention else -1.0
+        return run.flash_attention
+    return run.runtime == "llama.cpp" and (run.year or 9999.0) > FLASH_YEAR
+
+
+def _flash(prefix: str, run: Run) -> Iterator[Effect]:
+    if _has_flash(run):
+        yield f"{prefix}|flash|{run.backend}", 1.0
 
 
 # --- decode
@@ -160,12 +170,16 @@ def _decode_memory(prefix: str, term: Term, t: Traits, run: Run, shape: Shape) -
     yield f"{prefix}~width|{side}", width
     if t.is_hbm:
         yield f"{prefix}|hbm", 1.0
+    if t.is_inline_ecc:
+        yield f"{prefix}|ecc", 1.0
     if t.is_laptop:
         yield f"{prefix}|laptop|{side}", 1.0
     if backend == "CPU":
         yield f"{prefix}~cores|CPU", _log_cores(t, run)
         yield f"{prefix}|memory={t.memory_generation}|CPU", 1.0
-        yield f"{prefix}|vendor={t.vendor}|CPU", 1.0
+        yield from _cpu_class(prefix, t)
+    elif t.is_apu:
+        yield f"{prefix}|apu", 1.0
     yield f"{prefix}|stack={run.stack}", 1.0
     yield f"{prefix}|type={term.type}", 1.0
     yield f"{prefix}|typebackend={term.type}|{backend}", 1.0
@@ -176,10 +190,27 @@ def _decode_memory(prefix: str, term: Term, t: Traits, run: Run, shape: Shape) -
         yield f"{prefix}|moebackend={backend}", 1.0
 
 
+def _cpu_class(prefix: str, t: Traits) -> Iterator[Effect]:
+    """Yield the effects of a processor's market, where its memory is not stated."""
+    wide = "+" if t.bytes_per_s > 110e9 else ""
+    yield f"{prefix}|vendor={t.vendor}{wide}|CPU", 1.0
+    if t.has_lpddr_option:
+        yield f"{prefix}|lpddr-option|CPU", 1.0
+    if t.is_mobile_cpu:
+        yield f"{prefix}|mobile|CPU", 1.0
+    if t.is_server_cpu:
+        yield f"{prefix}|server|CPU", 1.0
+    if t.log_tdp is not None:
+        yield f"{prefix}~tdp|CPU", t.log_tdp - math.log(65)
+
+
 def _decode_compute(prefix: str, term: Term, t: Traits, run: Run) -> Iterator[Effect]:
     backend = run.backend
     which = f"{backend}|{run.runtime}" if backend == "CPU" else backend
     yield f"{prefix}~cores|{_side(t, run)}", _log_cores(t, run)
+    yield f"{prefix}~year|{backend}", _age(run)
+    if backend == "CPU":
+        yield from _cpu_class(prefix, t)
     yield f"{prefix}|type={term.type}", 1.0
     yield f"{prefix}|typebackend={term.type}|{which}", 1.0
 
@@ -328,10 +359,7 @@ def _prefill_attention(prefix: str, t: Traits, run: Run) -> Iterator[Effect]:
     yield f"{prefix}|backend={b}", 1.0
     yield f"{prefix}|family={t.family}|{b}", 1.0
     yield f"{prefix}~matrix|{b}", t.log_matrix - 1.0
-    flash = {True: "on", False: "off", None: "unsaid"}[run.flash_attention]
-    if flash == "unsaid" and (run.runtime == "llamafile" or (run.year or 9999) < 2025.7):
-        # Runtimes of that day left it off unless asked.
-        flash = "off"
+    flash = "on" if _has_flash(run) else "off"
     yield f"{prefix}|flash={b}|{flash}", 1.0
     yield f"{prefix}|flashruntime={b}|{run.runtime}|{flash}", 1.0
     yield f"{prefix}~year|{b}", _age(run)

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from tokcast.predictor.coefficients import Coefficients
 from tokcast.predictor.effects import Shape, chip_effect, effects_of, family_effect, own_effects
 from tokcast.predictor.host import Host
-from tokcast.predictor.ledger import Work, Workload, ledger
+from tokcast.predictor.ledger import Phase, Work, Workload, ledger
 from tokcast.predictor.prediction import Bound, ComponentTime, Evidence, Prediction
 from tokcast.predictor.spec import ModelSpec
-from tokcast.predictor.terms import Run, Term, terms
+from tokcast.predictor.terms import OVERLAP, Run, Term, terms
 
 # How much wider the interval of a model whose architecture is read generically becomes, in log
 # units on either side: a factor of two, since nothing like it was measured.
@@ -104,15 +104,38 @@ _SIDE: dict[str, Bound] = {
 }
 
 
-def component_times(
-    works: Sequence[Work], found: Sequence[Term], scales: Sequence[float]
-) -> tuple[ComponentTime, ...]:
-    """Return the fitted time of each component, its terms added, and the side that sets it."""
+@dataclass(frozen=True, slots=True)
+class Share:
+    """A term's fitted share of the time: what is left of it where it overlaps."""
+
+    term: Term
+    seconds: float
+
+
+def shares_of(found: Sequence[Term], scales: Sequence[float], phase: Phase) -> list[Share]:
+    """Return each term's share of the time; shares add up to the whole.
+
+    Terms of a group take the p-norm of their fitted times together; it is divided among them
+    by their p-th powers, which is also its derivative.
+    """
+    power = OVERLAP[phase]
+    raised = [(t.seconds * f) ** power for t, f in zip(found, scales, strict=True)]
+    totals: dict[tuple[str, str], float] = {}
+    for term, value in zip(found, raised, strict=True):
+        totals[term.group] = totals.get(term.group, 0.0) + value
+    return [
+        Share(t, totals[t.group] ** (1 / power) * value / totals[t.group] if value else 0.0)
+        for t, value in zip(found, raised, strict=True)
+    ]
+
+
+def component_times(works: Sequence[Work], shares: Sequence[Share]) -> tuple[ComponentTime, ...]:
+    """Return the fitted time of each component, its shares added, and the side that sets it."""
     sides: dict[tuple[str, str], dict[Bound, float]] = {}
-    for term, factor in zip(found, scales, strict=True):
-        sums = sides.setdefault((term.component, term.type), {})
-        side = _SIDE[term.kind]
-        sums[side] = sums.get(side, 0.0) + term.seconds * factor
+    for share in shares:
+        sums = sides.setdefault((share.term.component, share.term.type), {})
+        side = _SIDE[share.term.kind]
+        sums[side] = sums.get(side, 0.0) + share.seconds
     moved: dict[tuple[str, str], tuple[float, float]] = {}
     for w in works:
         n_bytes, flops = moved.get((w.component, w.type), (0.0, 0.0))
@@ -130,11 +153,11 @@ def component_times(
     )
 
 
-def _largest_bound(found: Sequence[Term], scales: Sequence[float]) -> Bound:
+def _largest_bound(shares: Sequence[Share]) -> Bound:
     sums: dict[Bound, float] = {}
-    for term, factor in zip(found, scales, strict=True):
-        side = _SIDE[term.kind]
-        sums[side] = sums.get(side, 0.0) + term.seconds * factor
+    for share in shares:
+        side = _SIDE[share.term.kind]
+        sums[side] = sums.get(side, 0.0) + share.seconds
     return max(sums, key=lambda side: sums[side])
 
 
@@ -169,7 +192,8 @@ def predict(spec: ModelSpec, q: Question, coefficients: Coefficients) -> Predict
     shape = shape_of(spec, q.workload)
     found = terms(works, q.host, q.workload.phase)
     scales = [scale(coefficients.effects, t, q, shape) for t in found]
-    seconds = sum(t.seconds * factor for t, factor in zip(found, scales, strict=True))
+    shares = shares_of(found, scales, q.workload.phase)
+    seconds = sum(share.seconds for share in shares)
     n_tokens = tokens_of(q.workload)
     low, high = interval_of(spec, q, coefficients)
     ceiling = ceiling_tok_per_s(works, q.host, n_tokens)
@@ -184,8 +208,8 @@ def predict(spec: ModelSpec, q: Question, coefficients: Coefficients) -> Predict
         high=min(rate * math.exp(high), cap),
         level=q.level,
         seconds=n_tokens / rate,
-        bound=_largest_bound(found, scales),
-        components=component_times(works, found, scales),
+        bound=_largest_bound(shares),
+        components=component_times(works, shares),
         ceiling_tok_per_s=ceiling,
         evidence=evidence_of(coefficients, q),
         n_observations=coefficients.n_observations.get(f"{q.workload.phase}/{q.run.backend}", 0),

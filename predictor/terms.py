@@ -1,9 +1,9 @@
 """Additive shares of the time at nameplate peaks, from a ledger.
 
 Every component moves bytes and does operations; each takes its own term, bytes over the nameplate
-bandwidth and operations over the nameplate FP32 rate, which the fit then scales apart. The sum
-of both, not the longer, is what decode and prefill were measured to take: kernels that unpack
-quantized weights overlap loads and arithmetic only in part (docs/method.md has the comparison).
+bandwidth and operations over the nameplate FP32 rate, which the fit then scales apart. The two
+terms of a component overlap in part: together they take the p-norm of both, which is their sum
+for p = 1 and the longer of them as p grows. Components follow each other: they add up.
 """
 
 from collections.abc import Iterable, Iterator
@@ -18,6 +18,10 @@ from tokcast.predictor.traits import traits_of
 TermKind = Literal["memory", "compute", "tile", "cache", "attention", "state", "launch"]
 Backend = Literal["CUDA", "ROCm", "Vulkan", "Metal", "MLX", "SYCL", "CPU"]
 BACKENDS: tuple[Backend, ...] = ("CUDA", "ROCm", "Vulkan", "Metal", "MLX", "SYCL", "CPU")
+
+# The p of the norm by which a component's memory and arithmetic overlap, chosen on chips left out
+# (docs/method.md): nearly the roofline's maximum in decode, a plain sum in prefill.
+OVERLAP: dict[Phase, float] = {"decode": 3.0, "prefill": 1.0}
 
 # The unit in which launches are counted; the fit scales it.
 LAUNCH_SECONDS = 1e-6
@@ -62,6 +66,13 @@ class Term:
     component: str
     type: str
     seconds: float
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """Return what a term shares with the terms it overlaps with."""
+        if self.kind in ("memory", "compute"):
+            return (self.component, self.type)
+        return (f"{self.component}/{self.kind}", self.type)
 
 
 def _bits(type_name: str) -> float:

@@ -56,6 +56,11 @@ _SET_OF: Mapping[str, str] = {
 }
 
 
+# Professional GDDR cards ship with error correction on, which stores its bits in the same memory.
+_INLINE_ECC = r"NVIDIA (L4|L40S?|A10G?|A40|A16|A2|Tesla T4|Tesla P40?)$"
+_MOBILE_CPU = r"\d(U|H|HX|HS|HK|G\d|P|Y|T)$|Ultra \d \d{3}[UHV]|Ryzen AI|Steam Deck"
+
+
 @dataclass(frozen=True, slots=True)
 class Traits:
     """Covariates of a chip.
@@ -70,6 +75,11 @@ class Traits:
     is_cpu: bool
     is_laptop: bool
     is_hbm: bool
+    is_inline_ecc: bool
+    is_apu: bool
+    is_mobile_cpu: bool
+    is_server_cpu: bool
+    has_lpddr_option: bool
     bytes_per_s: float
     fp32_flops_per_s: float
     log_fp16: float
@@ -139,6 +149,12 @@ def traits_of(host: Host) -> Traits:
         is_cpu=is_cpu,
         is_laptop=re.search("Laptop|Mobile|Max-Q|MX", host.name) is not None,
         is_hbm="HBM" in host.memory_type,
+        is_inline_ecc=re.search(_INLINE_ECC, host.name) is not None,
+        is_apu=host.kind == "apu",
+        is_mobile_cpu=is_cpu and re.search(_MOBILE_CPU, host.name) is not None,
+        is_server_cpu=is_cpu and re.search("Xeon|EPYC|Threadripper|Opteron", host.name) is not None,
+        has_lpddr_option=is_cpu
+        and re.search(r"LPDDR.*(?<!LP)DDR|(?<!LP)DDR.*LPDDR", host.memory_type) is not None,
         bytes_per_s=host.bytes_per_s,
         fp32_flops_per_s=fp32,
         log_fp16=math.log(fp16 / fp32),
