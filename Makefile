@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint bench oracles fit clean
+.PHONY: demo test lint bench oracles runtimes fit clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -29,6 +29,13 @@ test: lint
 
 oracles: $(STAMP)
 	$(BIN)/python benchmarks/fetch_oracles.py
+
+# Prints where llama-bench and the libraries are: LLAMA_CPP_LIB_PATH, for both ways of measuring.
+runtimes: $(STAMP)
+	mkdir -p build
+	VENV=$(VENV) benchmarks/build_llama.sh > build/llama-folder
+	$(BIN)/pip install --quiet "mlx[cpu]" mlx-lm || echo "MLX has no wheel here"
+	cat build/llama-folder
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py

@@ -8,6 +8,7 @@
 # For the tests: LLAMA_BENCH=<folder>/llama-bench LLAMA_CPP_LIB_PATH=<folder>.
 set -euo pipefail
 VERSION=0.3.36
+cd "$(dirname "$0")/.."
 VENV="${1:-${VENV:-.venv}}"
 JOBS="${JOBS:-$(nproc)}"
 CACHE="${TOKCAST_LLAMA_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/tokcast-ci}"

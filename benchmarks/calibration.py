@@ -50,9 +50,7 @@ LEFT_OUT = (
     "smollm2-360m@Q8_0",
 )
 DEPTHS = (0, 512, 2048)
-TESTS = tuple(
-    test for d in DEPTHS for test in (Task("prefill", 128, d), Task("decode", 16, d))
-)
+TESTS = tuple(test for d in DEPTHS for test in (Task("prefill", 128, d), Task("decode", 16, d)))
 THREADS: str | None = os.environ.get("TOKCAST_BENCH_THREADS")
 RULE = Rule(min_samples=5, min_seconds=0.8, retry_seconds=15.0)
 

@@ -5,8 +5,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tokcast.cli.measuring import Engine, default_threads, detected, engine_of, free_bytes
-from tokcast.cli.measuring import measuring
+from tokcast.cli.measuring import (
+    Engine,
+    default_threads,
+    detected,
+    engine_of,
+    free_bytes,
+    measuring,
+)
 from tokcast.cli.progress import Progress, bar, clock_text, say
 from tokcast.cli.render import Report, Table, check_format, render, size
 from tokcast.fits.calibrate import Point
@@ -164,7 +170,9 @@ def _error_table(c: Mapping[str, Any]) -> Table:
 
         cells = (str(p["n_models"]), str(p["n_left_out"]))
         errors = (f"{p['mape_before']:.1f} %", f"{p['mape_after']:.1f} %")
-        rows.append((phase, *cells, *errors, f"{100 * expm1(low):+.0f} to {100 * expm1(high):+.0f} %"))
+        rows.append(
+            (phase, *cells, *errors, f"{100 * expm1(low):+.0f} to {100 * expm1(high):+.0f} %")
+        )
     return Table(columns, tuple(rows), frozenset(columns[1:]))
 
 
@@ -221,7 +229,9 @@ def _with_files(request: Request) -> Report:
         from tokcast.hosts.match import find
 
         if find(request.host).name != host.name:
-            raise InputError(f"--host {request.host}: a calibration is of this machine, {host.name}")
+            raise InputError(
+                f"--host {request.host}: a calibration is of this machine, {host.name}"
+            )
     usable = _from_files(request, backend, host)
     facts = _given_facts(request)
     run = Run("mlx" if backend == "MLX" else "llama.cpp", backend)
@@ -307,5 +317,3 @@ def run(request: Request, output: str) -> int:
         report, code = (_refit(), 0) if request.refit else _measured(request)
     print(render(report, output))
     return code
-
-

@@ -54,7 +54,11 @@ def _watch() -> Finding:
 
 def _kept() -> Iterator[Finding]:
     path = data_folder() / FILE
-    yield "store", "ok" if path.exists() else "note", f"{path}{'' if path.exists() else ', none yet'}"
+    yield (
+        "store",
+        "ok" if path.exists() else "note",
+        f"{path}{'' if path.exists() else ', none yet'}",
+    )
     stored = newest_calibrations()
     if not stored:
         yield "calibration", "note", "none; run: tokcast calibrate"

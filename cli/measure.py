@@ -121,7 +121,9 @@ def figure_table(found: tuple[Figure, ...]) -> Table:
 def notes_of(runs: tuple[RunRecord, ...]) -> tuple[str, ...]:
     """Return what a reader of the figures should know."""
     first, s = runs[0], runs[0].setup
-    found = [f"{s.version}, {s.backend}" + (f", {s.n_threads} threads" if s.n_threads else "") + "."]
+    found = [
+        f"{s.version}, {s.backend}" + (f", {s.n_threads} threads" if s.n_threads else "") + "."
+    ]
     if first.model.clone_of:
         found.append(f"Note: random weights in the shapes of {first.model.clone_of}.")
     if len(runs) == 1:
@@ -131,7 +133,9 @@ def notes_of(runs: tuple[RunRecord, ...]) -> tuple[str, ...]:
     if not first.energy_source:
         found.append("No energy counter here.")
     elif first.idle_watts is not None:
-        found.append(f"Energy: {first.energy_source}; idle draw {first.idle_watts:.1f} W, included.")
+        found.append(
+            f"Energy: {first.energy_source}; idle draw {first.idle_watts:.1f} W, included."
+        )
     return tuple(found)
 
 
@@ -141,7 +145,9 @@ def report(runs: tuple[RunRecord, ...]) -> Report:
     first = runs[0]
     n_unstable = sum(not f.verdict.stable for f in found)
     trust = f"{n_unstable} of {len(found)} figures are not to be trusted" if n_unstable else ""
-    verdict = (f"{first.model.name} on {first.host} ({first.setup.runtime}, {first.setup.backend})",)
+    verdict = (
+        f"{first.model.name} on {first.host} ({first.setup.runtime}, {first.setup.backend})",
+    )
     return Report(
         verdict=(*verdict, *((f"  {trust}",) if trust else ())),
         tables=(figure_table(found),),

@@ -18,21 +18,23 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.stats import t as student
 
-from tokcast.fits.estimate import Design, Prior, Settings, fit, predict_log_rate
+from tokcast.fits.estimate import Design, Estimate, Prior, fit, predict_log_rate
 from tokcast.fits.priors import Belief, prior_of
 from tokcast.predictor.coefficients import Coefficients
-from tokcast.predictor.effects import chip_effect, own_effects
+from tokcast.predictor.effects import Effect, chip_effect, own_effects
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Phase, Workload, ledger
 from tokcast.predictor.roofline import Question, scale, shape_of, tokens_of
 from tokcast.predictor.spec import ModelSpec
-from tokcast.predictor.terms import Run, terms
+from tokcast.predictor.terms import OVERLAP, Run, Term, terms
 
 Floats = npt.NDArray[np.float64]
 PHASES: tuple[Phase, ...] = ("decode", "prefill")
 LEVELS = (0.8, 0.95)
 # Launches of one file differ by 2 to 8 % on a quiet machine: no interval is narrower than that.
 SMALLEST_ERROR = 0.04
+# The same as the scale of the residuals: what a figure is uncertain by.
+SCALE = 0.05
 # What a new model's shape adds beyond the models measured: the release's width of model effects.
 MODEL_ERROR = 0.06
 
@@ -97,46 +99,58 @@ class PhaseUpdate:
         return -half, half
 
 
-def _cells(
-    point: Point, host: Host, run: Run, released: Coefficients
-) -> dict[tuple[tuple[str, float], ...], float]:
-    """Return released seconds of a point's terms, summed over terms with the same own effects."""
-    q = Question(point.workload, host, run)
-    phase = point.workload.phase
-    shape = shape_of(point.spec, point.workload)
+class _Index(dict[object, int]):
+    """Number things in the order they are first met."""
+
+    def __missing__(self, key: object) -> int:
+        self[key] = len(self)
+        return self[key]
+
+
+def _own(term: Term, phase: Phase, host: Host, run: Run) -> tuple[Effect, ...]:
+    """Return the effects of this host alone that scale a term."""
     whole = (chip_effect(phase, host, run.backend), 1.0)
-    found: dict[tuple[tuple[str, float], ...], float] = defaultdict(float)
-    for term in terms(ledger(point.spec, point.workload), host, phase):
-        own = (whole, *own_effects(term, phase, host, run))
-        found[own] += term.seconds * scale(released.effects, term, q, shape)
-    return found
+    return (whole, *own_effects(term, phase, host, run))
 
 
 def own_design(points: Sequence[Point], host: Host, run: Run, released: Coefficients) -> Design:
-    """Return the design of points of one phase in this host's own effects."""
-    cells: dict[tuple[tuple[str, float], ...], int] = {}
-    part_rows, part_cols, part_values = [], [], []
+    """Return the design of points of one phase in this host's own effects.
+
+    Each term enters with the time that the release gives it.
+    """
+    cells, groups, names = _Index(), _Index(), _Index()
+    seconds: list[float] = []
+    cell: list[int] = []
+    group: list[int] = []
+    part: list[int] = []
     for i, point in enumerate(points):
-        for own, seconds in _cells(point, host, run, released).items():
-            part_rows.append(i)
-            part_cols.append(cells.setdefault(own, len(cells)))
-            part_values.append(seconds)
-    names: dict[str, int] = {}
-    rows, cols, values = [], [], []
-    for own, cell in cells.items():
-        for name, value in own:
-            rows.append(cell)
-            cols.append(names.setdefault(name, len(names)))
-            values.append(value)
+        q = Question(point.workload, host, run)
+        shape = shape_of(point.spec, point.workload)
+        for term in terms(ledger(point.spec, point.workload), host, point.workload.phase):
+            seconds.append(term.seconds * scale(released.effects, term, q, shape))
+            cell.append(cells[_own(term, point.workload.phase, host, run)])
+            group.append(groups[i, term.group])
+            if group[-1] == len(part):
+                part.append(i)
+    entries = [
+        (row, names[name], value)
+        for own, row in cells.items()
+        for name, value in own  # type: ignore[attr-defined]
+    ]
+    rows, columns, values = zip(*entries, strict=True)
     n = len(points)
     tokens = [float(tokens_of(p.workload)) for p in points]
     return Design(
-        names=tuple(names),
-        cells=sparse.csr_array((values, (rows, cols)), shape=(len(cells), len(names))),
-        parts=sparse.csr_array((part_values, (part_rows, part_cols)), shape=(n, len(cells))),
+        names=tuple(str(name) for name in names),
+        cells=sparse.csr_array((values, (rows, columns)), shape=(len(cells), len(names))),
+        seconds=np.array(seconds),
+        cell=np.array(cell, dtype=np.intp),
+        group=np.array(group, dtype=np.intp),
+        part=np.array(part, dtype=np.intp),
         average=sparse.csr_array((tokens, (range(n), range(n))), shape=(n, n)),
         log_rate=np.log([p.tok_per_s for p in points]),
         weight=np.array([p.weight for p in points]),
+        power=OVERLAP[points[0].workload.phase],
     )
 
 
@@ -152,9 +166,11 @@ def update(
     return found
 
 
-def _fit(design: Design, prior: Prior) -> tuple[Floats, Floats]:
-    found = fit(design, prior, None, Settings(scale=0.06), errors=True)
-    return found.theta, found.stderr
+def _fit(design: Design, prior: Prior, errors: bool = False) -> Estimate:
+    """Return the update with the residuals' scale held: there are too few to estimate it."""
+    unknown = np.full(prior.mean.size, np.nan)
+    start = Estimate(design.names, prior.mean, unknown, prior, SCALE, 0, 0, False)
+    return fit(design, prior, start, errors=errors)
 
 
 def _update_phase(
@@ -162,14 +178,15 @@ def _update_phase(
 ) -> PhaseUpdate:
     design = own_design(points, host, run, released)
     prior = prior_of(design.names, OWN)
-    theta, stderr = _fit(design, prior)
+    found = _fit(design, prior, errors=True)
+    theta, stderr = found.theta, found.stderr
     models = np.array([p.model for p in points])
     before = design.log_rate - predict_log_rate(design, prior.mean)
     after = np.array(before)
     for name in np.unique(models):
         rest, out = np.flatnonzero(models != name), np.flatnonzero(models == name)
         if rest.size:
-            left, _ = _fit(design.take(rest), prior)
+            left = _fit(design.take(rest), prior).theta
             after[out] = design.log_rate[out] - predict_log_rate(design.take(out), left)
     chip = chip_effect(phase, host, run.backend)
     effects = {n: float(v) for n, v in zip(design.names, theta, strict=True)}

@@ -17,7 +17,7 @@ from tokcast.measurements.plan import Launch, Plan
 from tokcast.measurements.record import ModelFacts, RunRecord, is_whole
 from tokcast.measurements.runners.job import Job, Settings
 from tokcast.measurements.store import Session, Store, now
-from tokcast.measurements.synthetic import NoRoom, write
+from tokcast.measurements.synthetic import NoRoomError, write
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.header import Header
 from tokcast.predictor.model import model_spec
@@ -169,7 +169,7 @@ def calibrate(
             began = clock()
             try:
                 launched, model = _one(work, models, settings, plan, run)
-            except NoRoom:
+            except NoRoomError:
                 raise
             except InputError as error:
                 failed.append(f"{work.key}: {error}")

@@ -70,7 +70,9 @@ class PressureGate:
         share = max(0.0, (now - start) / (seconds * 1e6))
         if share <= self._most:
             return Reading(share)
-        return Reading(share, (f"other load: tasks waited {100 * min(share, 1):.0f} % of the time",))
+        return Reading(
+            share, (f"other load: tasks waited {100 * min(share, 1):.0f} % of the time",)
+        )
 
 
 class LoadGate:

@@ -119,9 +119,7 @@ def _talk(child: Any, job: Job, found: Launch, on_event: OnEvent) -> None:
         on_event(_take(found, json.loads(line)))
 
 
-def describe(
-    runtime: str, *, popen: Popen = subprocess.Popen, patience_s: float = 60.0
-) -> Setup:
+def describe(runtime: str, *, popen: Popen = subprocess.Popen, patience_s: float = 60.0) -> Setup:
     """Return what a runtime says of itself, asked in a process of its own; raises InputError."""
     child = popen(
         (*WORKER, "--describe", runtime),

@@ -1,12 +1,12 @@
 """One measurement at a time on a machine: two would disturb each other."""
 
 import contextlib
+import importlib
 import os
-import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from tokcast.predictor.errors import InputError
 
@@ -14,15 +14,14 @@ FILE = "measuring.lock"
 
 
 def _try(file: IO[str]) -> bool:
+    # Either module is on its own systems only, which a type checker sees one of.
     try:
         if os.name == "nt":
-            import msvcrt
-
-            msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+            windows: Any = importlib.import_module("msvcrt")
+            windows.locking(file.fileno(), windows.LK_NBLCK, 1)
         else:
-            import fcntl
-
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            posix: Any = importlib.import_module("fcntl")
+            posix.flock(file, posix.LOCK_EX | posix.LOCK_NB)
     except OSError:
         return False
     return True

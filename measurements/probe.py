@@ -60,7 +60,9 @@ def _spread(seconds: Sequence[float]) -> float:
     return 1 - min(seconds) / median(seconds)
 
 
-def read_seconds(n_threads: int, n: int = N_REPEATS, clock: Clock = time.perf_counter) -> list[float]:
+def read_seconds(
+    n_threads: int, n: int = N_REPEATS, clock: Clock = time.perf_counter
+) -> list[float]:
     """Return times to read ARRAY_BYTES once, shared by threads."""
     part = ARRAY_BYTES // 4 // n_threads
     arrays = [np.ones(part, np.float32) for _ in range(n_threads)]

@@ -38,7 +38,8 @@ MIGRATIONS = (
         backend TEXT NOT NULL, body TEXT NOT NULL
     );
     CREATE TABLE sessions (
-        id TEXT PRIMARY KEY, created TEXT NOT NULL, plan TEXT NOT NULL, done TEXT NOT NULL DEFAULT ''
+        id TEXT PRIMARY KEY, created TEXT NOT NULL, plan TEXT NOT NULL,
+        done TEXT NOT NULL DEFAULT ''
     );
     """,
 )

@@ -55,7 +55,7 @@ FLOATS = ("F32", "F16", "BF16")
 SUPPORTED = (*FLOATS, *_SCALES, "MXFP4")
 
 
-class NoRoom(InputError):
+class NoRoomError(InputError):
     """The disk has no room for a model: every further one would fail alike."""
 
 
@@ -162,7 +162,8 @@ def clone(header: Header) -> Header:
     metadata = {
         k: v
         for k, v in header.metadata.items()
-        if not k.startswith(("tokenizer.", "split.", "quantize.")) and k != "general.alignment"
+        if not k.startswith(("tokenizer.", "split.", "quantize."))
+        and k != "general.alignment"
         # A list that was skipped on reading is a tokenizer's in all known models.
         and not isinstance(v, SkippedArray)
     }
@@ -225,10 +226,10 @@ def _with_tokenizer(header: Header) -> Header:
 
 
 def check_room(folder: Path, n_bytes: int) -> None:
-    """Raise NoRoom where a folder's disk has no room for so many bytes."""
+    """Raise NoRoomError where a folder's disk has no room for so many bytes."""
     free = shutil.disk_usage(folder).free
     if free < n_bytes * 1.05 + (64 << 20):
-        raise NoRoom(
+        raise NoRoomError(
             f"{folder}: {n_bytes / 1e9:.2f} GB needed, {free / 1e9:.2f} GB free; free some space"
             " or set TOKCAST_SCRATCH to a folder on another disk"
         )
@@ -237,7 +238,7 @@ def check_room(folder: Path, n_bytes: int) -> None:
 def write(path: Path, header: Header, seed: int = 0) -> None:
     """Write a GGUF file with random weights; what is there already is replaced when done.
 
-    Raises NoRoom when the disk fills up; nothing is left of the file then.
+    Raises NoRoomError when the disk fills up; nothing is left of the file then.
     """
     made = _with_tokenizer(header)
     head, n_data = header_bytes(made.metadata, made.tensors)
@@ -257,7 +258,7 @@ def write(path: Path, header: Header, seed: int = 0) -> None:
     except OSError as error:
         unfinished.unlink(missing_ok=True)
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise NoRoom(
+            raise NoRoomError(
                 f"{path.parent}: the disk is full; free {n_data / 1e9:.2f} GB or set"
                 " TOKCAST_SCRATCH to a folder on another disk"
             ) from error

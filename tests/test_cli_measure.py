@@ -1,7 +1,6 @@
 """`tokcast measure` and `tokcast calibrate` with a fake runtime: what they print and keep."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from tokcast.measurements.plan import Item
 from tokcast.measurements.probe import Peaks
 from tokcast.measurements.record import Task
 from tokcast.measurements.synthetic import Shape, shaped, write
+from tokcast.predictor.catalogue import header
 from tokcast.predictor.header import Header
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Workload
@@ -80,7 +80,7 @@ class FakeEngine:
 
 
 @pytest.fixture
-def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeEngine]:
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     fake = FakeEngine()
     monkeypatch.setenv("TOKCAST_DATA", str(tmp_path / "data"))
     monkeypatch.setenv("TOKCAST_SCRATCH", str(tmp_path))
@@ -95,7 +95,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeEngi
             hosts=(HOST,), notes=("a guess",), memory_bytes=32e9
         ),
     )
-    yield fake
+    return fake
 
 
 @pytest.fixture
@@ -185,7 +185,9 @@ def test_other_programs_figures_are_imported(engine: FakeEngine) -> None:
     data = Path(__file__).parent / "data" / "bench"
     out = good("measure", "import", data / "gemma.json", data / "gemma.md", "--host", "EPYC 9135")
     assert "8 figures read from 2 files" in out
-    again = json.loads(good("measure", "import", data / "gemma.json", "--host", "EPYC 9135", "-o", "json"))
+    again = json.loads(
+        good("measure", "import", data / "gemma.json", "--host", "EPYC 9135", "-o", "json")
+    )
     assert again["files"][0]["new"] == 0
     assert "gemma.json" in good("measure", "list")
     assert good("measure", "export").count("AMD EPYC 9135") == 8
@@ -256,9 +258,7 @@ def test_an_interrupted_calibration_goes_on(engine: FakeEngine) -> None:
 
 def test_results_of_others_can_stand_in(engine: FakeEngine, tmp_path: Path) -> None:
     rows = []
-    for name, n_params in (("qwen3-0.6b", 0), ("smollm2-135m", 0), ("llama-3.2-1b", 0)):
-        from tokcast.predictor.catalogue import header
-
+    for name in ("qwen3-0.6b", "smollm2-135m", "llama-3.2-1b"):
         spec_header = header(name, "Q8_0")
         for phase, n_prompt, n_gen in (("prefill", 512, 0), ("decode", 0, 128)):
             test = Task(phase, n_prompt or n_gen)  # type: ignore[arg-type]
@@ -283,7 +283,9 @@ def test_results_of_others_can_stand_in(engine: FakeEngine, tmp_path: Path) -> N
     two.write_text(json.dumps(rows[:2]))
     assert "figures of 1 model; expected at least 2" in refused("calibrate", "--with", two)
     gpu = tmp_path / "gpu.json"
-    gpu.write_text(json.dumps([{**r, "gpu_info": "NVIDIA GeForce RTX 4090", "backends": "CUDA"} for r in rows]))
+    gpu.write_text(
+        json.dumps([{**r, "gpu_info": "NVIDIA GeForce RTX 4090", "backends": "CUDA"} for r in rows])
+    )
     assert "no figure of Test Chip with CUDA to use" in refused("calibrate", "--with", gpu)
 
 

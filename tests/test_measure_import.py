@@ -39,32 +39,7 @@ def test_a_record_keeps_the_exact_figure() -> None:
     assert (first.tok_s, first.tok_s_std) == (94.158457, 5.262273)
 
 
-THREAD = """
-Results on my new box:
-
-> ggml_cuda_init: found 1 CUDA devices:
->   Device 0: NVIDIA GeForce RTX 4090, compute capability 8.9, VMM: yes
-> | model                          |       size |     params | backend    | ngl | fa |            test |                  t/s |
-> | ------------------------------ | ---------: | ---------: | ---------- | --: | -: | --------------: | -------------------: |
-> | qwen3 8B Q4_K - Medium         |   4.68 GiB |     8.19 B | CUDA       |  99 |  1 |           pp512 |   12,345.67 ± 101.20 |
-> | qwen3 8B Q4_K - Medium         |   4.68 GiB |     8.19 B | CUDA       |  99 |  1 |  pp512 @ d4096 |     8010.10 ± 20.50 |
-> | qwen3 8B Q4_K - Medium         |   4.68 GiB |     8.19 B | CUDA       |  99 |  1 |           tg128 |        140.01 ± 0.30 |
-> | qwen3 8B Q4_K - Medium         |   4.68 GiB |     8.19 B | CUDA       |  99 |  1 |     pp512+tg128 |        612.00 ± 1.00 |
->
-> build: 1a2b3c4d (6123)
-
-and the older one, without bars at the ends and with a broken sign:
-
-```
-model | size | params | backend | threads | test | t/s
---- | ---: | ---: | --- | ---: | ---: | ---:
-llama 7B mostly Q4_0 | 3.56 GiB | 6.74 B | BLAS | 8 | pp 512 | 61.20 Â± 0.40
-llama 7B mostly Q4_0 | 3.56 GiB | 6.74 B | BLAS | 8 | tg 128 | 14.10 +/- 0.10
-llama 7B mostly Q4_0 | 3.56 GiB | 6.74 B | BLAS | 8 | tg 128 | oops
-```
-
-build: deadbeef (1500)
-"""
+THREAD = (DATA / "thread.md").read_text(encoding="utf-8")
 
 
 def test_several_tables_of_a_thread() -> None:
@@ -168,7 +143,12 @@ LOCALSCORE = {
 def test_localscore_gives_two_figures_a_mix() -> None:
     prefill, decode = read_text(json.dumps(LOCALSCORE), "ls").rows
     assert (prefill.phase, prefill.n_prompt, prefill.tok_s) == ("prefill", 1024, 9000.5)
-    assert (decode.phase, decode.n_gen, decode.n_depth, decode.tok_s) == ("decode", 16, 1024, 300.25)
+    assert (decode.phase, decode.n_gen, decode.n_depth, decode.tok_s) == (
+        "decode",
+        16,
+        1024,
+        300.25,
+    )
     assert (decode.chip, decode.runtime, decode.power_w) == (
         "NVIDIA GeForce RTX 3090",
         "llamafile",
@@ -177,15 +157,7 @@ def test_localscore_gives_two_figures_a_mix() -> None:
     assert (decode.model_id, decode.file_type) == ("llama-3.2-1b", "Q4_K_M")
 
 
-LOCALSCORE_TABLE = """
-+----------------------------------------------------------------+
-|                NVIDIA GeForce RTX 3090 - 24.0 GiB               |
-|              Llama 3.2 1B Instruct - Q4_K - Medium              |
-+----------------------------------------------------------------+
-|          test | run number |   avg time | tokens processed |     pp t/s |     tg t/s |       ttft |
-| ------------- | ---------- | ---------- | ---------------- | ---------- | ---------- | ---------- |
-|   pp1024+tg16 |       3/3  |  165.52 ms |      3120 / 3120 |    9000.50 |     300.25 |  118.00 ms |
-"""
+LOCALSCORE_TABLE = (DATA / "localscore.txt").read_text(encoding="utf-8")
 
 
 def test_localscore_prints_a_table() -> None:

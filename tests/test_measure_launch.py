@@ -57,7 +57,7 @@ def test_events_become_a_launch() -> None:
 def test_a_crash_of_the_runtime_is_an_error_with_its_signal() -> None:
     code = "import os, sys; sys.stdin.read(); sys.stderr.write('GGML_ASSERT failed\\n'); "
     code += "sys.stderr.flush(); os.kill(os.getpid(), 11)"
-    with pytest.raises(InputError, match="m.gguf: the runtime crashed with SIGSEGV: GGML_ASSERT"):
+    with pytest.raises(InputError, match=r"m\.gguf: the runtime crashed with SIGSEGV: GGML_ASSERT"):
         launch(JOB, popen=child(code))
 
 
@@ -74,7 +74,7 @@ def test_too_few_results_are_none() -> None:
 def test_a_childs_own_words() -> None:
     code = "import json, sys; sys.stdin.read(); "
     code += "print(json.dumps({'event': 'error', 'message': 'm.gguf: no such model'}))"
-    with pytest.raises(InputError, match="^m.gguf: no such model$"):
+    with pytest.raises(InputError, match=r"^m\.gguf: no such model$"):
         launch(JOB, popen=child(code))
 
 

@@ -65,7 +65,9 @@ def test_no_tree_or_no_right_to_read_it_is_no_meter(tmp_path: Path) -> None:
 def test_nvidia_counts_millijoules() -> None:
     class Library:
         NVMLError = RuntimeError
-        left = [1500, 4500]
+
+        def __init__(self) -> None:
+            self.left = [1500, 4500]
 
         def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
             return index

@@ -11,7 +11,7 @@ from tokcast.measurements.protocol import Rule
 from tokcast.measurements.record import Task
 from tokcast.measurements.runners.job import Job, Settings
 from tokcast.measurements.store import Store, open_store
-from tokcast.measurements.synthetic import NoRoom, Shape
+from tokcast.measurements.synthetic import NoRoomError, Shape
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.header import Header
 
@@ -31,7 +31,9 @@ def speed(header: Header, test: Task) -> float:
     return 10.0
 
 
-def go(store: Store, tmp_path: Path, runtime: object, budget: float = 100.0, **more: object) -> object:
+def go(
+    store: Store, tmp_path: Path, runtime: object, budget: float = 100.0, **more: object
+) -> object:
     session = resume_or_start(store, plan(budget))
     return calibrate(
         plan(budget),
@@ -118,11 +120,11 @@ def test_a_full_disk_ends_it_with_what_is_done_kept(
 
     def full(path: Path, header: Header, seed: int) -> None:
         if len(runtime.jobs) == 2:
-            raise NoRoom(f"{path.parent}: the disk is full; free 1 GB")
+            raise NoRoomError(f"{path.parent}: the disk is full; free 1 GB")
         write(path, header, seed)
 
     monkeypatch.setattr(module, "write", full)
-    with pytest.raises(NoRoom, match="the disk is full"):
+    with pytest.raises(NoRoomError, match="the disk is full"):
         go(store, tmp_path, runtime)
     assert len(store.runs()) == 2
     monkeypatch.setattr(module, "write", write)
@@ -131,7 +133,7 @@ def test_a_full_disk_ends_it_with_what_is_done_kept(
 
 
 def test_nothing_came_off(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no launch came off; the first said: Q8_0#1: .*SIGSEGV"):
+    with pytest.raises(InputError, match=r"no launch came off; the first said: Q8_0#1: .*SIGSEGV"):
         go(
             open_store(tmp_path / "data"),
             tmp_path,

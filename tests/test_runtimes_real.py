@@ -84,7 +84,7 @@ def test_what_llama_cpp_cannot_load_is_said(tmp_path: Path) -> None:
     need("llama.cpp")
     bad = tmp_path / "bad.gguf"
     bad.write_bytes(b"GGUF" + bytes(100))
-    with pytest.raises(InputError, match="bad.gguf: llama.cpp can't load it"):
+    with pytest.raises(InputError, match=r"bad\.gguf: llama\.cpp can't load it"):
         go("llama.cpp", bad)
 
 

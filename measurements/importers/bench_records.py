@@ -15,7 +15,9 @@ from tokcast.measurements.importers.rows import GIB, Imported, Skipped, number, 
 from tokcast.measurements.schema import Measurement
 from tokcast.predictor.errors import InputError
 
-_INSERT = re.compile(r"INSERT\s+INTO\s+\w+\s*\((?P<columns>[^)]*)\)\s*VALUES\s*\((?P<values>.*?)\)\s*;", re.I | re.S)
+_INSERT = re.compile(
+    r"INSERT\s+INTO\s+\w+\s*\((?P<columns>[^)]*)\)\s*VALUES\s*\((?P<values>.*?)\)\s*;", re.I | re.S
+)
 _SQL_VALUE = re.compile(r"'((?:[^']|'')*)'|([^,\s][^,]*)")
 
 
@@ -130,7 +132,7 @@ def read_csv(text: str) -> list[Mapping[str, Any]]:
 
 def read_sql(text: str) -> list[Mapping[str, Any]]:
     """Return the records of llama-bench's INSERT statements."""
-    found = []
+    found: list[Mapping[str, Any]] = []
     for match in _INSERT.finditer(text):
         columns = [c.strip() for c in match["columns"].split(",")]
         values = [

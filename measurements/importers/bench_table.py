@@ -16,7 +16,8 @@ _TEST = re.compile(r"(?P<what>pp|tg)\s*(?P<n>\d+)\s*(?:@\s*d\s*(?P<depth>\d+))?$
 _BOTH = re.compile(r"pp\s*\d+\s*\+\s*tg\s*\d+", re.I)
 _PLUS_MINUS = re.compile(r"\s*(?:±|Â±|&plusmn;|\+/-|\+-)\s*")
 _DEVICE = re.compile(
-    r"(?:Device\s+\d+:\s*|ggml_vulkan:\s*\d+\s*=\s*|GPU name:\s*|model name\s*:\s*)(?P<name>[^,|(]+)"
+    r"(?:Device\s+\d+:\s*|ggml_vulkan:\s*\d+\s*=\s*|GPU name:\s*|model name\s*:\s*)"
+    r"(?P<name>[^,|(]+)"
 )
 _BUILD = re.compile(r"build:\s*(?P<build>[0-9a-f]{6,}\s*(?:\(\d+\))?)")
 _COLUMNS = {

@@ -47,7 +47,7 @@ def backend_of(printed: str) -> str:
 def file_type_of(model: str, file: str) -> str:
     """Return a file type such as Q4_K_M from "qwen3 8B Q4_K - Medium" or a file's name."""
     for text in (file, model):
-        found = [m for m in _PRINTED.finditer(text)]
+        found = list(_PRINTED.finditer(text))
         for match in reversed(found):
             name = match["type"].upper().replace(" ", "_")
             size = _SIZES.get((match["size"] or "").lower(), "")

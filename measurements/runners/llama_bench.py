@@ -20,7 +20,8 @@ from tokcast.predictor.errors import InputError
 
 NAME = "llama-bench"
 INSTALL = (
-    "brew install llama.cpp, or build it: cmake -B build && cmake --build build --target llama-bench"
+    "brew install llama.cpp, or build it:"
+    " cmake -B build && cmake --build build --target llama-bench"
 )
 _USUAL = (
     "build/bin",

@@ -38,7 +38,7 @@ def device_name(mx: Any) -> str:
 def describe() -> Setup:
     """Return the versions and the device that MLX would use."""
     mx = library()
-    info = getattr(mx, "device_info", dict)()
+    info: dict[str, Any] = getattr(mx, "device_info", dict)()
     return Setup(
         runtime="mlx",
         version=f"mlx {version('mlx')}, mlx-lm {version('mlx-lm')}",
