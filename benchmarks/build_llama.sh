@@ -25,8 +25,8 @@ if [ ! -f "$SDIST" ]; then
     "$VENV/bin/pip" download --quiet --no-deps --no-binary llama-cpp-python \
         --dest "$CACHE" "llama-cpp-python==$VERSION" >&2
 fi
-# Built for the processor it was built on: another one gets its own build.
-STAMP="$(grep -m1 -E 'model name|CPU part' /proc/cpuinfo 2>/dev/null || uname -m)"
+# Built for the instructions of the processor it was built on: another one gets its own build.
+STAMP="$( (grep -m1 -E '^(flags|Features)' /proc/cpuinfo || uname -mp) 2>/dev/null | cksum)"
 if [ ! -x "$BIN/llama-bench" ] || [ "$(cat "$BIN/stamp" 2>/dev/null)" != "$STAMP" ]; then
     WORK="$CACHE/build-$VERSION"
     mkdir -p "$WORK"
