@@ -21,11 +21,14 @@ from tokcast.fits.released import released
 from tokcast.hosts.quantity import parse_bandwidth
 from tokcast.measurements.calibration_run import Outcome, Place, calibrate, resume_or_start
 from tokcast.measurements.importers import read_file
+from tokcast.measurements.launch import rates
 from tokcast.measurements.plan import Launch, Plan, parse_budget
 from tokcast.measurements.plan import make as make_plan
 from tokcast.measurements.probe import Peaks, probe
 from tokcast.measurements.record import RunRecord, figures
 from tokcast.measurements.runners.job import Settings
+from tokcast.measurements.runners.mlx import is_slow_device
+from tokcast.measurements.runners.rates import Rate
 from tokcast.measurements.schema import Measurement
 from tokcast.measurements.store import Store, open_store
 from tokcast.measurements.target import scratch_folder
@@ -54,6 +57,17 @@ class Request:
     plan_only: bool
 
 
+def _engine(request: Request) -> Engine:
+    """Return the runtime to calibrate; raises InputError for MLX on a processor."""
+    engine = engine_of(request.runtime, "mlx" if request.runtime == "mlx" else "gguf")
+    if is_slow_device(engine.setup):
+        raise InputError(
+            "--runtime mlx: runs on the processor here, where it works but is not meant for speed;"
+            " expected an Apple or NVIDIA GPU, or --runtime llama.cpp"
+        )
+    return engine
+
+
 def _plan(request: Request, engine: Engine, settings: Settings) -> Plan:
     host = engine.host
     setting = f"{host.name}|{engine.setup.version}|{engine.setup.backend}|{settings.n_threads}"
@@ -63,6 +77,7 @@ def _plan(request: Request, engine: Engine, settings: Settings) -> Plan:
         host.fp32_flops_per_s or USUAL_FLOPS_PER_S,
         free_bytes(),
         setting,
+        engine.runtime == "mlx",
     )
 
 
@@ -97,23 +112,64 @@ def _plan_report(plan: Plan, engine: Engine) -> Report:
     return Report(verdict, (_plan_table(plan),), (), data, records)
 
 
-def _facts(host: Host, peaks: Peaks | None) -> dict[str, float]:
-    """Return measured peaks that stand in for published ones.
+@dataclass(frozen=True, slots=True)
+class Probed:
+    """What this machine sustains, by numpy and by the runtime's own kernels."""
 
-    A nameplate is kept where it was published: the release's effects are relative to it. An
-    estimate, as of a virtual machine, gives way to the measurement.
-    """
-    if peaks is None or host.confidence != "low":
-        return {}
-    found = {"bytes_per_s": peaks.bytes_per_s, "fp32_flops_per_s": peaks.fp32_flops_per_s}
-    # Kernels on 8-bit integers pass the FP32 rate: the ceiling must not cut them off.
-    found["int8_ops_per_s"] = 4 * peaks.fp32_flops_per_s
-    return found
+    peaks: Peaks | None
+    device: str
+    rates: tuple[Rate, ...]
+
+    def facts(self, host: Host) -> dict[str, float]:
+        """Return measured peaks that stand in for published ones.
+
+        A nameplate is kept where it was published: the release's effects are relative to it. An
+        estimate, as of a virtual machine, gives way to the measurement.
+        """
+        if host.confidence != "low":
+            return {}
+        read = [r.bytes_per_s for r in self.rates]
+        fp32 = [r.flops_per_s for r in self.rates if r.type == "F32"]
+        if self.peaks is not None:
+            read.append(self.peaks.bytes_per_s)
+            fp32.append(self.peaks.fp32_flops_per_s)
+        found = {"bytes_per_s": max(read, default=0.0), "fp32_flops_per_s": max(fp32, default=0.0)}
+        return {name: value for name, value in found.items() if value}
+
+    def notes(self) -> tuple[str, ...]:
+        """Return the figures in words, with their spread."""
+        found = []
+        if self.peaks is not None:
+            p = self.peaks
+            found.append(
+                f"Measured here: {p.bytes_per_s / 1e9:.1f} GB/s read"
+                f" (spread {100 * p.bytes_spread:.0f} %), {p.triad_bytes_per_s / 1e9:.1f} GB/s"
+                f" triad, {p.fp32_flops_per_s / 1e9:.0f} GFLOP/s FP32"
+                f" (spread {100 * p.flops_spread:.0f} %), {p.n_threads} threads."
+            )
+        kernels = ", ".join(
+            f"{r.type} {r.bytes_per_s / 1e9:.0f} GB/s and {r.flops_per_s / 1e9:,.0f} GFLOP/s"
+            for r in self.rates
+        )
+        if kernels:
+            spread = 100 * max(r.spread for r in self.rates)
+            found.append(f"Its kernels on {self.device}: {kernels} (spread up to {spread:.0f} %).")
+        return tuple(found)
+
+
+def _probed(engine: Engine, n_threads: int) -> Probed:
+    peaks = probe(n_threads) if engine.setup.backend == "CPU" else None
+    try:
+        device, found = rates("mlx" if engine.runtime == "mlx" else "llama.cpp", n_threads)
+    except InputError:
+        # Only llama-bench is here, or a build without the interface: the runs say enough.
+        return Probed(peaks, "", ())
+    return Probed(peaks, device, found)
 
 
 def _session(
     request: Request, engine: Engine, store: Store, progress: Progress
-) -> tuple[Outcome, Peaks | None]:
+) -> tuple[Outcome, Probed]:
     settings = Settings(n_threads=default_threads(request.n_threads))
     plan = _plan(request, engine, settings)
     session = resume_or_start(store, plan, request.fresh)
@@ -129,15 +185,13 @@ def _session(
     def on_launch(work: Launch, done: int, total: int, seconds: float) -> None:
         progress(f"{bar(done, total)} {work.item.key}, about {clock_text(seconds)} left")
 
-    peaks = None
-    if engine.setup.backend == "CPU":
-        progress("measuring bandwidth and arithmetic")
-        peaks = probe(settings.n_threads)
+    progress("measuring bandwidth and arithmetic")
+    probed = _probed(engine, settings.n_threads)
     place = Place(engine.host.name, engine.host.memory_bytes)
     outcome = calibrate(
         plan, session, store, place, settings, scratch_folder(), on_launch, run=engine.launch
     )
-    return outcome, peaks
+    return outcome, probed
 
 
 def _trust(runs: Sequence[RunRecord]) -> tuple[str, ...]:
@@ -190,17 +244,6 @@ def _report(
     )
     records = [{"phase": phase, **p} for phase, p in c["phases"].items()]
     return Report(verdict, (_error_table(c),), explained, dict(c), records)
-
-
-def _peak_note(peaks: Peaks | None) -> tuple[str, ...]:
-    if peaks is None:
-        return ()
-    return (
-        f"Measured here: {peaks.bytes_per_s / 1e9:.1f} GB/s read"
-        f" (spread {100 * peaks.bytes_spread:.0f} %), {peaks.triad_bytes_per_s / 1e9:.1f} GB/s"
-        f" triad, {peaks.fp32_flops_per_s / 1e9:.0f} GFLOP/s FP32"
-        f" (spread {100 * peaks.flops_spread:.0f} %), {peaks.n_threads} threads.",
-    )
 
 
 def _from_files(request: Request, backend: str, host: Host) -> Usable:
@@ -285,20 +328,20 @@ def _refused(outcome: Outcome, host: Host) -> Report:
 
 
 def _measured(request: Request) -> tuple[Report, int]:
-    engine = engine_of(request.runtime)
+    engine = _engine(request)
     with measuring() as store, Progress() as progress:
-        outcome, peaks = _session(request, engine, store, progress)
+        outcome, probed = _session(request, engine, store, progress)
         if _clean_share(outcome.runs) < LEAST_CLEAN:
             return _refused(outcome, engine.host), 1
         progress("fitting")
         session = outcome.runs[0].session
-        run = Run("llama.cpp", engine.setup.backend)
-        facts = {**_facts(engine.host, peaks), **_given_facts(request)}
+        run = Run(engine.setup.runtime, engine.setup.backend)
+        facts = {**probed.facts(engine.host), **_given_facts(request)}
         points = points_of_runs(outcome.runs)
         c = make(points, engine.host, run, released(), facts, f"session {session}")
         store.finish(session, c)
     took = f"{len(outcome.runs)} launches, {clock_text(outcome.seconds)}."
-    notes = (*_peak_note(peaks), *_trust(outcome.runs), took)
+    notes = (*probed.notes(), *_trust(outcome.runs), took)
     return _report(c, engine.host, notes, outcome.failed), 0
 
 
@@ -308,7 +351,7 @@ def run(request: Request, output: str) -> int:
     parse_budget(request.budget)
     code = 0
     if request.plan_only:
-        engine = engine_of(request.runtime)
+        engine = _engine(request)
         settings = Settings(n_threads=default_threads(request.n_threads))
         report = _plan_report(_plan(request, engine, settings), engine)
     elif request.files:

@@ -18,9 +18,11 @@ from tokcast.measurements.record import ModelFacts, RunRecord, is_whole
 from tokcast.measurements.runners.job import Job, Settings
 from tokcast.measurements.store import Session, Store, now
 from tokcast.measurements.synthetic import NoRoomError, write
+from tokcast.measurements.synthetic_mlx import MlxShape, write_folder
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.header import Header
 from tokcast.predictor.model import model_spec
+from tokcast.predictor.sources import open_model
 
 # A session that was interrupted longer ago than this begins anew: the machine has changed.
 RESUME_HOURS = 24.0
@@ -115,15 +117,23 @@ class Outcome:
 def _one(
     work: Launch, folder: Path, settings: Settings, plan: Plan, run: Launcher
 ) -> tuple[Launched, ModelFacts]:
-    path = folder / f"{work.item.key}.gguf"
+    shape, tests = work.item.shape, work.item.tests
+    chosen = replace(settings, seed=work.number)
     try:
-        write(path, work.item.header, seed=work.number)
-        tests = work.item.tests
-        chosen = replace(settings, seed=work.number)
-        launched = run(Job("llama.cpp", str(path), tests, chosen, plan.rule))
+        if isinstance(shape, MlxShape):
+            path = folder / work.item.key
+            write_folder(path, shape, seed=work.number)
+            header = replace(open_model(str(path)), source=shape.name)
+            launched = run(Job("mlx", str(path), tests, chosen, plan.rule))
+        else:
+            path = folder / f"{work.item.key}.gguf"
+            header = work.item.header
+            write(path, header, seed=work.number)
+            launched = run(Job("llama.cpp", str(path), tests, chosen, plan.rule))
     finally:
-        path.unlink(missing_ok=True)
-    return launched, facts(work.item.header, path.name, is_synthetic=True)
+        for made in folder.iterdir():
+            shutil.rmtree(made) if made.is_dir() else made.unlink()
+    return launched, facts(header, path.name, is_synthetic=True)
 
 
 def remaining(launches: Sequence[Launch], pace: float) -> float:

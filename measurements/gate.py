@@ -52,6 +52,15 @@ def stalled_us(text: str | None) -> int | None:
     return None
 
 
+def held_open(path: str) -> ReadText:
+    """Return a way of reading one small file again and again that opens it only once."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY)
+    except OSError:
+        return read_text
+    return lambda _: os.pread(descriptor, 4096, 0).decode("ascii", "replace")
+
+
 class PressureGate:
     """Linux: the kernel's pressure-stall counter."""
 
@@ -203,7 +212,7 @@ def gate_of(n_threads: int, system: str, uses_nvidia: bool = False) -> Gate:
     gates: list[Gate] = []
     n_cores = os.cpu_count() or n_threads
     if stalled_us(read_text(PRESSURE_FILE)) is not None:
-        gates.append(PressureGate())
+        gates.append(PressureGate(held_open(PRESSURE_FILE)))
     elif hasattr(os, "getloadavg"):
         limit = mac_speed_limit if system == "Darwin" else lambda: None
         gates.append(LoadGate(n_cores, n_threads, lambda: os.getloadavg()[0], limit))

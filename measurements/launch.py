@@ -6,12 +6,13 @@ import subprocess
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from tokcast.measurements.record import Series, Setup, from_json_series
 from tokcast.measurements.runners.job import Job, to_json
+from tokcast.measurements.runners.rates import Rate
 from tokcast.predictor.errors import InputError
 
 Popen = Callable[..., "subprocess.Popen[str]"]
@@ -119,10 +120,10 @@ def _talk(child: Any, job: Job, found: Launch, on_event: OnEvent) -> None:
         on_event(_take(found, json.loads(line)))
 
 
-def describe(runtime: str, *, popen: Popen = subprocess.Popen, patience_s: float = 60.0) -> Setup:
-    """Return what a runtime says of itself, asked in a process of its own; raises InputError."""
+def _asked(words: Sequence[str], popen: Popen, patience_s: float) -> list[dict[str, Any]]:
+    """Return the events of a worker that needs no job; raises InputError where it fails."""
     child = popen(
-        (*WORKER, "--describe", runtime),
+        (*WORKER, *words),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -135,10 +136,25 @@ def describe(runtime: str, *, popen: Popen = subprocess.Popen, patience_s: float
     except subprocess.TimeoutExpired:
         child.kill()
         child.communicate()
-        raise InputError(f"{runtime}: did not start within {patience_s:.0f} s") from None
-    found = Launch()
-    for line in out.splitlines():
-        _take(found, json.loads(line))
-    if found.setup is None:
-        raise InputError(f"{runtime}: {crash_reason(child.returncode, err)}")
-    return found.setup
+        raise InputError(f"{words[1]}: no answer within {patience_s:.0f} s") from None
+    events = [json.loads(line) for line in out.splitlines()]
+    for event in events:
+        if event["event"] == "error":
+            raise InputError(event["message"])
+    if not events:
+        raise InputError(f"{words[1]}: {crash_reason(child.returncode, err)}")
+    return events
+
+
+def describe(runtime: str, *, popen: Popen = subprocess.Popen, patience_s: float = 60.0) -> Setup:
+    """Return what a runtime says of itself, asked in a process of its own; raises InputError."""
+    (event,) = _asked(("--describe", runtime), popen, patience_s)
+    return Setup(**event["setup"])
+
+
+def rates(
+    runtime: str, n_threads: int, *, popen: Popen = subprocess.Popen, patience_s: float = 120.0
+) -> tuple[str, tuple[Rate, ...]]:
+    """Return a runtime's device and what its own kernels sustain there; raises InputError."""
+    (event,) = _asked(("--rates", runtime, str(n_threads)), popen, patience_s)
+    return event["device"], tuple(Rate(**r) for r in event["rates"])

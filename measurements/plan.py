@@ -13,6 +13,7 @@ from dataclasses import asdict, dataclass, replace
 from tokcast.measurements.protocol import Rule
 from tokcast.measurements.record import Task
 from tokcast.measurements.synthetic import Shape, need_bytes, shaped
+from tokcast.measurements.synthetic_mlx import MlxShape
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.header import Header
 from tokcast.predictor.ledger import Workload, ledger
@@ -45,12 +46,14 @@ class Item:
     """One model and its tests; `key` names it within the plan."""
 
     key: str
-    shape: Shape
+    shape: Shape | MlxShape
     tests: tuple[Task, ...]
 
     @property
     def header(self) -> Header:
-        """Return the header of the model to be made."""
+        """Return the header of the model to be made; for MLX one of nearly its size."""
+        if isinstance(self.shape, MlxShape):
+            return shaped(_alike(self.shape))
         return shaped(self.shape)
 
 
@@ -87,6 +90,24 @@ class Plan:
     def items(self) -> tuple[Item, ...]:
         """Return the models, each once."""
         return tuple({launch.item.key: launch.item for launch in self.launches}.values())
+
+
+_MLX_ALIKE = {4: "Q4_0", 8: "Q8_0", 16: "F16"}
+
+
+def _alike(s: MlxShape) -> Shape:
+    """Return the GGUF shape that moves about as many bytes as an MLX one."""
+    return Shape(
+        _MLX_ALIKE[s.bits],
+        s.n_layer,
+        s.width,
+        s.n_ff,
+        s.n_head,
+        s.n_head_kv,
+        s.n_vocab,
+        n_expert=s.n_expert,
+        n_expert_used=s.n_expert_used,
+    )
 
 
 def _tests(depths: Sequence[int], n_prompt: int, n_gen: int = 16) -> tuple[Task, ...]:
@@ -130,6 +151,20 @@ def _items(is_fast: bool) -> Iterator[Item]:
     for shape, depths, n_prompt in _shapes(is_fast):
         key = shape.name.removeprefix("synthetic-")
         yield Item(f"{key}-v{shape.n_vocab // 1000}k", shape, _tests(depths, n_prompt))
+
+
+def _mlx_items() -> Iterator[Item]:
+    """Yield MLX models: bits at one shape, a deep, a wide and an expert one."""
+    for shape, depths in (
+        (MlxShape(4, 8, 2048, 5632, 32, 8), (0, 512, 2048)),
+        (MlxShape(8, 8, 2048, 5632, 32, 8), (0,)),
+        (MlxShape(4, 28, 1024, 3072, 16, 4), (0, 1024)),
+        (MlxShape(4, 10, 4096, 11008, 32, 8), (0,)),
+        (MlxShape(4, 12, 1024, 768, 16, 4, n_expert=32, n_expert_used=4), (0, 1024)),
+        (MlxShape(16, 6, 2048, 5632, 32, 8), (0,)),
+        (MlxShape(8, 12, 1024, 768, 16, 4, n_expert=32, n_expert_used=4), (0,)),
+    ):
+        yield Item(shape.name.removeprefix("synthetic-"), shape, _tests(depths, 512))
 
 
 def test_seconds(spec: ModelSpec, test: Task, bytes_per_s: float, flops_per_s: float) -> float:
@@ -180,6 +215,7 @@ def make(
     flops_per_s: float,
     memory_bytes: float,
     setting: str,
+    is_mlx: bool = False,
 ) -> Plan:
     """Return the plan that a budget allows; `setting` names host and runtime for its digest.
 
@@ -187,7 +223,7 @@ def make(
     """
     rule = rule_of(budget_seconds)
     fitting: list[tuple[Item, float, int]] = []
-    for item in _items(bytes_per_s > FAST_BYTES_PER_S):
+    for item in _mlx_items() if is_mlx else _items(bytes_per_s > FAST_BYTES_PER_S):
         size = need_bytes(item.header)
         if size <= min(MOST_MEMORY_SHARE * memory_bytes, MOST_DISK_BYTES):
             fitting.append((item, expected_seconds(item, rule, bytes_per_s, flops_per_s), size))

@@ -90,8 +90,26 @@ def describe(runtime: str) -> Setup:
     return llama()
 
 
+def rates(runtime: str, n_threads: int) -> dict[str, Any]:
+    """Return the device of a runtime and what its own kernels sustain there."""
+    from tokcast.measurements.runners.rates import ggml_rates, mlx_rates
+
+    device, found = mlx_rates() if runtime == "mlx" else ggml_rates(n_threads)
+    return {"device": device, "rates": [asdict(rate) for rate in found]}
+
+
+def _serve(words: list[str], emit: Emit) -> None:
+    match words:
+        case ["--describe", runtime]:
+            emit("loaded", {"setup": asdict(describe(runtime)), "load_seconds": None})
+        case ["--rates", runtime, n_threads]:
+            emit("rates", rates(runtime, int(n_threads)))
+        case _:
+            work(from_json(json.load(sys.stdin)), emit, open_meter())
+
+
 def main() -> None:
-    """Serve one job, or say what a runtime is: `--describe RUNTIME`."""
+    """Serve one job of stdin, or `--describe RUNTIME`, or `--rates RUNTIME THREADS`."""
     end_with_parent()
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
@@ -101,10 +119,7 @@ def main() -> None:
         events.flush()
 
     try:
-        if sys.argv[1:2] == ["--describe"]:
-            emit("loaded", {"setup": asdict(describe(sys.argv[2])), "load_seconds": None})
-        else:
-            work(from_json(json.load(sys.stdin)), emit, open_meter())
+        _serve(sys.argv[1:], emit)
     except InputError as error:
         emit("error", {"message": str(error)})
     except MemoryError:

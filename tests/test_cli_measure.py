@@ -15,6 +15,7 @@ from tokcast.measurements import plan as plan_module
 from tokcast.measurements.plan import Item
 from tokcast.measurements.probe import Peaks
 from tokcast.measurements.record import Task
+from tokcast.measurements.runners.rates import Rate
 from tokcast.measurements.synthetic import Shape, shaped, write
 from tokcast.predictor.catalogue import header
 from tokcast.predictor.header import Header
@@ -88,6 +89,8 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
         monkeypatch.setattr(module, "engine_of", lambda *_: fake)
     monkeypatch.setattr(calibrate_module, "detected", lambda _: HOST)
     monkeypatch.setattr(calibrate_module, "probe", lambda n: Peaks(n, 6e10, 0.02, 6e10, 5e11, 0.01))
+    kernels = ("CPU", (Rate("Q8_0", 5e10, 4e11, 0.03),))
+    monkeypatch.setattr(calibrate_module, "rates", lambda *_: kernels)
     monkeypatch.setattr(plan_module, "_items", lambda _: iter(ITEMS))
     monkeypatch.setattr(
         "tokcast.hosts.detect.detect",
@@ -205,6 +208,9 @@ def test_calibration_sharpens_predictions_of_this_machine(engine: FakeEngine, mo
     assert result.code == 0
     assert result.out.startswith("Calibrated: Test Chip with llama.cpp (CPU)")
     assert "Measured here: 60.0 GB/s read (spread 2 %)" in result.out
+    assert "Its kernels on CPU: Q8_0 50 GB/s and 400 GFLOP/s (spread up to 3 %)" in " ".join(
+        result.out.split()
+    )
     assert "15 launches of 5 synthetic models" in result.err
     after = json.loads(good("predict", model, "-o", "json", "-p", "16", "-n", "4", "-d", "0"))
     assert before["provenance"]["calibrated"] is False

@@ -12,6 +12,7 @@ from tokcast.measurements.record import Task
 from tokcast.measurements.runners.job import Job, Settings
 from tokcast.measurements.store import Store, open_store
 from tokcast.measurements.synthetic import NoRoomError, Shape
+from tokcast.measurements.synthetic_mlx import MlxShape
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.header import Header
 
@@ -151,3 +152,23 @@ def test_the_budget_ends_it_first_launches_get_half_as_much_again(tmp_path: Path
 
     go(open_store(tmp_path / "data"), tmp_path, slow, budget=12.0, clock=lambda: now[0])
     assert len(runtime.jobs) == 3
+
+
+def test_mlx_folders_are_made_and_removed(tmp_path: Path) -> None:
+    item = Item("m", MlxShape(4, 1, 64, 64, 2, 1, 64), (Task("decode", 4),))
+    mlx = Plan((Launch(item, 1, 1.0),), Rule(), 1000, "mlx", 100.0)
+    store, runtime = open_store(tmp_path / "data"), FakeRuntime(speed)
+    calibrate(
+        mlx,
+        resume_or_start(store, mlx),
+        store,
+        PLACE,
+        SETTINGS,
+        tmp_path,
+        lambda *_: None,
+        run=runtime,  # type: ignore[arg-type]
+    )
+    assert [j.runtime for j in runtime.jobs] == ["mlx"]
+    (run,) = store.runs()
+    assert run.model.name == "m"
+    assert not (tmp_path / FOLDER).exists()

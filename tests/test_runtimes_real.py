@@ -11,7 +11,7 @@ import pytest
 from oracles import GEMMA, real
 from runtimes import QUIET, bench, need
 
-from tokcast.measurements.launch import Launch, launch
+from tokcast.measurements.launch import Launch, describe, launch, rates
 from tokcast.measurements.protocol import Rule
 from tokcast.measurements.record import Task
 from tokcast.measurements.runners.job import Job, Settings
@@ -118,6 +118,42 @@ def test_mlx_measures_a_synthetic_model_at_depth(tmp_path: Path, shape: MlxShape
     assert all(s.tok_per_s > 0.01 for s in found.series)
     assert found.setup is not None
     assert found.setup.version.startswith("mlx ")
+
+
+@pytest.mark.parametrize("runtime", ["llama.cpp", "mlx"])
+def test_a_runtimes_own_kernels_are_timed(runtime: str) -> None:
+    need(runtime)
+    device, found = rates(runtime, 1)
+    assert device.lower() == "cpu"
+    assert {"F32", "F16"} <= {r.type for r in found}
+    assert all(1e7 < r.bytes_per_s < 1e13 and r.flops_per_s > r.bytes_per_s for r in found)
+
+
+def test_a_runtime_says_what_it_is() -> None:
+    need("llama.cpp")
+    assert describe("llama.cpp").backend == "CPU"
+    with pytest.raises(InputError, match="no answer within 0 s"):
+        describe("llama.cpp", patience_s=0.01)
+
+
+def test_a_clone_is_as_fast_as_the_real_model(tmp_path: Path) -> None:
+    """Best of interleaved launches: what other load there is slows both and is left out."""
+    need("llama.cpp")
+    path, original = tmp_path / "clone.gguf", real(GEMMA)
+    write(path, clone(open_model(str(original))))
+    tests = (Task("decode", 8), Task("prefill", 32))
+    best = {(file, test): 0.0 for file in (original, path) for test in tests}
+    apart = 9.9
+    for _ in range(12):
+        for file in (original, path):
+            for series in go("llama.cpp", file, tests).series:
+                quickest = max(series.test.n / s.seconds for s in series.samples)
+                key = (file, series.test)
+                best[key] = max(best[key], quickest)
+        apart = max(abs(best[path, t] / best[original, t] - 1) for t in tests)
+        if apart < 0.08:
+            return
+    raise AssertionError(f"the clone's speed differs by {100 * apart:.0f} %: {best}")
 
 
 def _calibrate(data: Path, scratch: Path) -> subprocess.Popen[str]:
