@@ -25,7 +25,7 @@ import numpy as np
 
 from tokcast.cli.measuring import Engine, default_threads, engine_of
 from tokcast.fits.calibrate import mape
-from tokcast.fits.calibrated import apply
+from tokcast.fits.calibrated import apply, run_here
 from tokcast.fits.released import released
 from tokcast.measurements.calibration_run import FOLDER
 from tokcast.measurements.launch import launch
@@ -37,7 +37,6 @@ from tokcast.measurements.target import Target, find, on_disk
 from tokcast.predictor.ledger import Workload
 from tokcast.predictor.model import model_spec
 from tokcast.predictor.roofline import Question, predict
-from tokcast.predictor.terms import Run
 
 ORACLES = Path(
     os.environ.get("TOKCAST_ORACLES") or Path(__file__).resolve().parents[1] / "build" / "oracles"
@@ -91,7 +90,7 @@ def calibrate(budget: str, scratch: Path) -> None:
 
 
 def predicted(target: Target, test: Task, engine: Engine) -> float:
-    run = Run("llama.cpp", engine.setup.backend)
+    run = run_here("llama.cpp", engine.setup.backend, released())
     applied = apply(engine.host, run, released(), newest_calibrations())
     depth = test.n_depth + (test.n // 2 if test.phase == "decode" else 0)
     load = Workload(test.phase, test.n if test.phase == "prefill" else 1, depth)

@@ -16,6 +16,7 @@ from tokcast.cli.measuring import (
 from tokcast.cli.progress import Progress, bar, clock_text, say
 from tokcast.cli.render import Report, Table, check_format, render, size
 from tokcast.fits.calibrate import Point
+from tokcast.fits.calibrated import run_here
 from tokcast.fits.calibration import Usable, make, points_of_rows, points_of_runs
 from tokcast.fits.released import released
 from tokcast.hosts.quantity import parse_bandwidth
@@ -34,7 +35,6 @@ from tokcast.measurements.store import Store, open_store
 from tokcast.measurements.target import scratch_folder
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
-from tokcast.predictor.terms import Run
 
 # Assumed of a chip whose rate nobody published, for expected times only.
 USUAL_FLOPS_PER_S = 2e11
@@ -277,7 +277,7 @@ def _with_files(request: Request) -> Report:
             )
     usable = _from_files(request, backend, host)
     facts = _given_facts(request)
-    run = Run("mlx" if backend == "MLX" else "llama.cpp", backend)
+    run = run_here("mlx" if backend == "MLX" else "llama.cpp", backend, released())
     source = ", ".join(Path(f).name for f in request.files)
     c = make(usable.points, host, run, released(), facts, source)
     store = open_store()
@@ -301,7 +301,7 @@ def _refit() -> Report:
     session = old["source"].removeprefix("session ")
     points: tuple[Point, ...] = points_of_runs(store.runs(session=session))
     host = detected(old["backend"])
-    run = Run(old["runtime"], old["backend"])
+    run = run_here(old["runtime"], old["backend"], released())
     c = make(points, host, run, released(), old["facts"], old["source"])
     store.finish(session, c)
     return _report(c, host, (f"From the runs of {old['created'][:10]}.",), ())
@@ -335,7 +335,7 @@ def _measured(request: Request) -> tuple[Report, int]:
             return _refused(outcome, engine.host), 1
         progress("fitting")
         session = outcome.runs[0].session
-        run = Run(engine.setup.runtime, engine.setup.backend)
+        run = run_here(engine.setup.runtime, engine.setup.backend, released())
         facts = {**probed.facts(engine.host), **_given_facts(request)}
         points = points_of_runs(outcome.runs)
         c = make(points, engine.host, run, released(), facts, f"session {session}")

@@ -1,5 +1,6 @@
 """`tokcast predict`: speed, memory and evidence, verdict first."""
 
+import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -203,7 +204,15 @@ def answer(address: str, request: Request, asked: Asked) -> Answer:
     if not spec.n_params:
         raise InputError(f"{address}: holds no weights, only a vocabulary; nothing to predict")
     runtime = runtime_of(request.runtime, spec.format)
-    run = Run(runtime, backend_of(request.backend, runtime, asked.host))
+    backend = backend_of(request.backend, runtime, asked.host)
+    run = Run(
+        runtime=runtime,
+        backend=backend,
+        stack=backend,
+        year=released().newest,
+        flash_attention=None if request.flash_attn == "auto" else asked.flash_attention,
+        system=platform.system() if request.host is None else "",
+    )
     applied = _applied(request, asked.host, run)
     depths, coefficients = _depths(spec, asked), applied.coefficients
     forecasts = tuple(

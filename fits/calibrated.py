@@ -3,6 +3,7 @@
 Light enough for every prediction: no estimator, only what the calibration wrote down.
 """
 
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -36,6 +37,20 @@ class Applied:
             return ""
         n = max(p["n_models"] for p in self.calibration["phases"].values())
         return f"{self.calibration['created'][:10]}, from {n} models measured here"
+
+
+def run_here(runtime: str, backend: str, released: Coefficients) -> Run:
+    """Return how a prediction for this machine takes a model to be run, where nothing else is said.
+
+    A calibration is fitted under the same, so that its effects add up with the release's.
+    """
+    return Run(
+        runtime=runtime,
+        backend=backend,
+        stack=backend,
+        year=released.newest,
+        system=platform.system(),
+    )
 
 
 def fingerprint(host: Host) -> dict[str, Any]:

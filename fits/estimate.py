@@ -100,12 +100,15 @@ class Prior:
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Starting scale of the residuals (log units), their degrees of freedom, and when to stop."""
+    """Starting scale of the residuals (log units), their degrees of freedom, and when to stop.
+
+    `tolerance` is the fall of the objective (a log likelihood) below which a step is the last.
+    """
 
     scale: float = 0.12
     freedom: float = 4.0
     n_iterations: int = 60
-    tolerance: float = 2e-3
+    tolerance: float = 0.02
     width_rounds: tuple[int, ...] = (3, 6, 9, 12)
 
 
@@ -185,19 +188,21 @@ def _solve(curvature: sparse.csc_array, gradient: Floats) -> Floats:
     return np.asarray(factors.solve(gradient))
 
 
-def _step(design: Design, state: _State, freedom: float) -> Floats:
-    """Return the next effects: a damped step that lowers the objective, else the same ones."""
+def _step(design: Design, state: _State, freedom: float) -> float:
+    """Move the state by a damped step that lowers the objective; return by how much it fell."""
     curvature, gradient = _curvature(design, state, freedom)
     before = _objective(design, state, state.theta, freedom)
     diagonal = curvature.diagonal()
     for _ in range(8):
         damped = sparse.csc_array(curvature + sparse.diags_array(state.damping * diagonal))
         trial = state.theta + _solve(damped, gradient)
-        if _objective(design, state, trial, freedom) < before:
+        after = _objective(design, state, trial, freedom)
+        if after < before:
             state.damping = max(state.damping / 5, 1e-6)
-            return trial
+            state.theta = trial
+            return before - after
         state.damping *= 8
-    return state.theta
+    return 0.0
 
 
 def _residual_scale(design: Design, state: _State, freedom: float) -> float:
@@ -266,15 +271,13 @@ def fit(
     used = used_effects(design)
     converged, n_iterations = False, 0
     while not converged and n_iterations < s.n_iterations:
-        theta = _step(design, state, s.freedom)
-        moved = float(np.max(np.abs(theta - state.theta), initial=0.0))
-        state.theta = theta
+        fell = _step(design, state, s.freedom)
         if start is None:
             state.scale = _residual_scale(design, state, s.freedom)
             if n_iterations in rounds:
                 state.prior = _widened(design, state, used, s.freedom)
         n_iterations += 1
-        converged = moved < s.tolerance and n_iterations > max(rounds, default=0)
+        converged = fell < s.tolerance and n_iterations > max(rounds, default=0) + 1
     stderr = np.full(state.theta.size, np.nan)
     if errors:
         variance = _variances(_curvature(design, state, s.freedom)[0])

@@ -10,6 +10,7 @@ from statistics import median
 from tokcast.hosts.registry import chips
 from tokcast.measurements.cleaning import Facts, Rule, check
 from tokcast.measurements.dates import year_of
+from tokcast.measurements.localscore import machine_of
 from tokcast.measurements.schema import Measurement
 from tokcast.measurements.workloads import workloads
 from tokcast.predictor.catalogue import header
@@ -125,6 +126,7 @@ def works_of(
 def run_of(m: Measurement) -> Run:
     """Return how a measurement was run."""
     runtime = "mlx" if m.runtime in MLX_RUNTIMES else m.runtime
+    machine = machine_of(m)
     return Run(
         runtime="llama.cpp" if runtime == "llama-server" else runtime,
         backend=m.backend,
@@ -132,6 +134,7 @@ def run_of(m: Measurement) -> Run:
         year=year_of(m),
         n_threads=int(m.n_threads) if m.n_threads else None,
         flash_attention=None if m.flash_attn is None else m.flash_attn > 0,
+        system=machine.system if machine else "",
         is_client_timed=bool(m.flags & {"client-timing", "approx-tokens"}),
     )
 

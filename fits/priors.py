@@ -52,9 +52,13 @@ WHOLE = (
     Belief("|modelbackend=", 0.05, shared=True),
     Belief("|architecture=", 0.06, shared=True),
     Belief("|client", 0.1),
+    Belief("launch|windows", 0.5),
+    Belief("|windows", 0.15),
 )
 
 DECODE = (
+    Belief("launch|chip", 0.25),
+    Belief("attention|chip", 0.3),
     *WHOLE,
     # Launches: about three microseconds each on a GPU, one thousandth of that of a CPU's loop.
     Belief("launch|base", 1.0, 1.0),
@@ -91,7 +95,8 @@ DECODE = (
     Belief("memory|typeruntime=", 0.1, shared=True),
     Belief("memory|moe", 0.4),
     # Unpacking and multiplying: of the FP32 rate.
-    Belief("compute|base", 0.7),
+    Belief("compute|base", 0.7, 2.5),
+    Belief("compute|backend=CPU", 0.5, -0.9),
     Belief("compute|backend", 0.5),
     Belief("compute|runtime=", 0.3),
     Belief("compute|family", 0.15, shared=True),
@@ -102,14 +107,18 @@ DECODE = (
     Belief("cache|base", 0.5, 0.5),
     Belief("cache|", 0.4),
     Belief("cache~", 0.4),
-    Belief("attention|base", 1.0, 1.0),
+    Belief("attention|base", 1.0, 2.0),
     Belief("attention|", 0.5),
     Belief("attention~", 0.5),
     Belief("state|base", 0.7, 0.5),
     Belief("state|", 0.5),
+    Belief("activation|base", 0.5),
+    Belief("activation|", 0.3),
 )
 
 PREFILL = (
+    Belief("launch|chip", 0.25),
+    Belief("attention|chip", 0.3),
     *WHOLE,
     Belief("compute|base", 1.5, 1.0),
     Belief("compute|backend", 1.0),
@@ -161,6 +170,8 @@ PREFILL = (
     Belief("memory|", 0.5),
     Belief("state|base", 0.7, 0.5),
     Belief("state|", 0.5),
+    Belief("activation|base", 0.5),
+    Belief("activation|", 0.3),
     Belief("cache|", 0.5),
     Belief("launch|base", 0.7, 1.0),
     Belief("launch|", 0.7),

@@ -148,6 +148,7 @@ def release(
         "schema": SCHEMA,
         "n_observations": dict(sorted(n.items())),
         "deepest": dict(sorted(deepest.items())),
+        "newest": round(max(o.run.year or 0.0 for o in observations), 2),
         "intervals": _intervals(fits),
         "effects": dict(sorted(_effects(fits).items())),
     }

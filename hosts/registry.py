@@ -85,7 +85,7 @@ def _host(row: Mapping[str, str]) -> Host:
         memory_options_bytes=options,
         **numbers,
         n_cores=n_cores(row["n_cores"]),
-        tdp_w=_first_number(row["tdp_w"]),
+        tdp_w=_most_power(row["tdp_w"]),
         launch_year=int(row["launch_year"]) if row["launch_year"] else None,
         memory_type=row["memory_type"],
         confidence=cast(Literal["high", "medium", "low"], row["confidence"]),
@@ -107,10 +107,9 @@ def n_cores(text: str) -> int | None:
     return int(either[2] or either[1]) if either else None
 
 
-def _first_number(text: str) -> float | None:
-    """Return 55 for `55 (45-120)`: the nominal power, its range is in the notes."""
-    number = re.match(r"\d+(?:\.\d+)?", text)
-    return float(number[0]) if number else None
+def _most_power(text: str) -> float | None:
+    """Return 120 for `55 (45-120)`: what a box that cools it runs at; notes have the range."""
+    return max(map(float, re.findall(r"\d+(?:\.\d+)?", text)), default=None)
 
 
 def _notes(row: Mapping[str, str]) -> tuple[str, ...]:

@@ -4,13 +4,11 @@ A rule sees the row and, where the chip and the model are known, what they imply
 dropped silently: `check` names the first rule that hits a row.
 """
 
-import csv
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 
+from tokcast.measurements.localscore import machine_of
 from tokcast.measurements.schema import Measurement
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Workload
@@ -81,21 +79,9 @@ def _far_below(m: Measurement, f: Facts) -> bool:
     return f.roof < 0.04 and f.spec.n_bytes > 0.5e9
 
 
-@cache
-def _stalled() -> frozenset[tuple[str, str, str]]:
-    """Return (date, chip, model) of LocalScore runs whose processor held the card up.
-
-    On Zen 4, Zen 5 and Sapphire Rapids hosts llamafile generates 2 to 10 times slower than the
-    same card elsewhere (an RTX 4090 with Llama 3.2 1B: 32 tok/s against 250). The host's
-    processor is in LocalScore's own table (d893a/localscore-insights, results.tsv), not in ours.
-    """
-    path = Path(__file__).parent / "data" / "localscore_stalled.csv"
-    with path.open(newline="", encoding="utf-8") as text:
-        return frozenset((r["date"], r["chip"], r["model"]) for r in csv.DictReader(text))
-
-
 def _host_stalled(m: Measurement, _: Facts) -> bool:
-    return m.is_suite and m.phase == "decode" and (m.date, m.chip, m.model) in _stalled()
+    machine = machine_of(m)
+    return m.phase == "decode" and m.backend == "CUDA" and machine is not None and machine.stalls
 
 
 RULES: tuple[Rule, ...] = (
@@ -152,6 +138,16 @@ RULES: tuple[Rule, ...] = (
         "offload-by-title",
         "the thread is about offloading to the CPU",
         lambda m, _: "ffload" in m.source and m.backend != "CPU",
+    ),
+    Rule(
+        "warm-up",
+        "the first call is in the figure: long prompts run 1.2 to 2 times faster than short ones",
+        lambda m, _: (
+            m.phase == "prefill"
+            and "XiongjieDai" in m.source
+            and m.file_type == "F16"
+            and m.chip in ("NVIDIA A100 SXM4 80GB", "NVIDIA L40S")
+        ),
     ),
     Rule(
         "client-prefill",

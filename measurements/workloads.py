@@ -18,6 +18,9 @@ LOCALSCORE = (
     (16, 1536),
 )
 DEFAULT_UBATCH = 512
+DEFAULT_BATCH = 2048
+# mlx_lm's prefill_step_size.
+MLX_UBATCH = 2048
 _CACHE_ALIASES = {"FP16": "F16", "BFLOAT16": "BF16"}
 
 
@@ -27,6 +30,12 @@ def _cache_type(text: str) -> str:
     return name if name in TYPES_BY_NAME else "F16"
 
 
+def _ubatch(m: Measurement) -> int:
+    """Return the micro-batch: as stated, no larger than the batch, else the runtime's default."""
+    default = MLX_UBATCH if m.backend == "MLX" else DEFAULT_UBATCH
+    return max(int(min(m.n_ubatch or default, m.n_batch or DEFAULT_BATCH)), 1)
+
+
 def _workload(m: Measurement, n_prompt: float, n_gen: float, n_depth: float) -> Workload:
     """Return one workload; a generated run is stood for by its middle token."""
     depth = n_depth + n_gen / 2 if m.phase == "decode" else n_depth
@@ -34,7 +43,7 @@ def _workload(m: Measurement, n_prompt: float, n_gen: float, n_depth: float) -> 
         phase="decode" if m.phase == "decode" else "prefill",
         n_prompt=max(int(n_prompt), 1),
         n_depth=int(depth),
-        n_ubatch=int(m.n_ubatch or DEFAULT_UBATCH),
+        n_ubatch=_ubatch(m),
         type_k=_cache_type(m.type_k or "F16"),
         type_v=_cache_type(m.type_v or m.type_k or "F16"),
         flash_attention=m.flash_attn != 0,

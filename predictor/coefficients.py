@@ -19,7 +19,8 @@ class Coefficients:
 
     `intervals` maps "phase/evidence" to level to the (low, high) quantiles of log(measured /
     predicted) on hosts and models left out. `n_observations` counts measured configurations by
-    "phase/backend"; `deepest` is the largest context depth among them. `digest` names the release.
+    "phase/backend"; `deepest` is the largest context depth among them, `newest` the decimal year of the latest. `digest` names
+    the release.
     """
 
     digest: str
@@ -27,6 +28,7 @@ class Coefficients:
     intervals: Mapping[str, Mapping[str, tuple[float, float]]]
     n_observations: Mapping[str, int]
     deepest: Mapping[str, int]
+    newest: float | None = None
 
     def interval(self, phase: Phase, evidence: Evidence, level: float) -> tuple[float, float]:
         """Return the log quantiles of the held-out error; raises KeyError for another level."""
@@ -46,6 +48,7 @@ def from_json(data: Mapping[str, Any]) -> Coefficients:
         intervals=data["intervals"],
         n_observations=data["n_observations"],
         deepest=data["deepest"],
+        newest=data["newest"],
     )
 
 

@@ -51,7 +51,10 @@ def effects_of(term: Term, phase: Phase, host: Host, run: Run, shape: Shape) -> 
     """Return the (name, value) pairs that scale a term."""
     t = traits_of(host)
     own = _decode(term, t, run, shape) if phase == "decode" else _prefill(term, t, run, shape)
-    return (*own, *_whole(phase, host, run, shape))
+    side = "CPU" if run.backend == "CPU" else "GPU"
+    of_chip = f"{phase}/{term.kind}|chip{side}={host.name}|{run.backend}"
+    extra = ((of_chip, 1.0),) if term.kind in ("launch", "attention") else ()
+    return (*own, *extra, *_whole(phase, host, run, shape))
 
 
 def own_effects(term: Term, phase: Phase, host: Host, run: Run) -> tuple[Effect, ...]:
@@ -75,8 +78,10 @@ def chip_effect(phase: Phase, host: Host, backend: str) -> str:
 
 def family_effect(phase: Phase, host: Host, backend: str) -> str:
     """Return the name of a chip family's effect on the main term of a phase."""
-    kind = "memory" if phase == "decode" else "compute"
-    return f"{phase}/{kind}|family={traits_of(host).family}|{backend}"
+    t = traits_of(host)
+    if phase == "decode":
+        return f"decode/memory|family={t.generation}|{backend}"
+    return f"prefill/compute|family={t.family}|{backend}"
 
 
 def _whole(phase: Phase, host: Host, run: Run, shape: Shape) -> Iterator[Effect]:
@@ -89,16 +94,18 @@ def _whole(phase: Phase, host: Host, run: Run, shape: Shape) -> Iterator[Effect]
     yield f"{phase}|architecture={shape.architecture}", 1.0
     if run.is_client_timed:
         yield f"{phase}|client", 1.0
+    if run.system == "Windows":
+        yield f"{phase}|windows|{run.backend}", 1.0
 
 
 def _levels(prefix: str, t: Traits, run: Run) -> Iterator[Effect]:
     """Yield the effects that every kind of term has: base, backend, runtime, family."""
     yield f"{prefix}|base", 1.0
     yield f"{prefix}|backend={run.backend}", 1.0
-    yield f"{prefix}|family={t.family}|{run.backend}", 1.0
+    yield f"{prefix}|family={t.generation}|{run.backend}", 1.0
     if run.runtime != "llama.cpp":
         yield f"{prefix}|runtime={run.runtime}|{run.backend}", 1.0
-        yield f"{prefix}|runtimefamily={t.family}|{run.backend}|{run.runtime}", 1.0
+        yield f"{prefix}|runtimefamily={t.generation}|{run.backend}|{run.runtime}", 1.0
 
 
 def _side(t: Traits, run: Run) -> str:
@@ -154,6 +161,8 @@ def _decode_launch(prefix: str, t: Traits, run: Run) -> Iterator[Effect]:
     yield f"{prefix}~clock|{side}", math.log(t.clock_hz / CENTRE_CLOCK_HZ)
     yield f"{prefix}~cores|{side}", _log_cores(t, run)
     yield f"{prefix}~year|{run.backend}", _age(run)
+    if run.system == "Windows":
+        yield f"{prefix}|windows|{side}", 1.0
     yield from _flash(prefix, run)
 
 

@@ -97,6 +97,7 @@ _SIDE: dict[str, Bound] = {
     "memory": "memory",
     "cache": "memory",
     "state": "memory",
+    "activation": "memory",
     "compute": "compute",
     "tile": "compute",
     "attention": "compute",

@@ -15,7 +15,9 @@ from tokcast.predictor.ledger import Phase, Work
 from tokcast.predictor.quants import bits_per_weight
 from tokcast.predictor.traits import traits_of
 
-TermKind = Literal["memory", "compute", "tile", "cache", "attention", "state", "launch"]
+TermKind = Literal[
+    "memory", "compute", "tile", "cache", "attention", "state", "activation", "launch"
+]
 Backend = Literal["CUDA", "ROCm", "Vulkan", "Metal", "MLX", "SYCL", "CPU"]
 BACKENDS: tuple[Backend, ...] = ("CUDA", "ROCm", "Vulkan", "Metal", "MLX", "SYCL", "CPU")
 
@@ -34,9 +36,9 @@ _KIND_OF: dict[str, TermKind] = {
     "kv_write": "cache",
     "scores": "cache",
     "recurrent_state": "state",
-    "activations": "state",
-    "embedding": "state",
-    "norm": "state",
+    "activations": "activation",
+    "embedding": "activation",
+    "norm": "activation",
 }
 
 
@@ -46,7 +48,8 @@ class Run:
 
     `stack` is the driver stack where a backend has several ("Vulkan RADV", "ROCm hipBLASLt");
     `year` the date of the run as a decimal year, None when unknown. `flash_attention` is None
-    where it was left to the runtime. `is_client_timed`: a figure of a client's clock.
+    where it was left to the runtime. `is_client_timed`: a figure of a client's clock. `system` is
+    the operating system as `platform.system()` names it, blank when unknown.
     """
 
     runtime: str = "llama.cpp"
@@ -56,6 +59,7 @@ class Run:
     n_threads: int | None = None
     flash_attention: bool | None = None
     is_client_timed: bool = False
+    system: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +95,7 @@ def term_pair(work: Work, host: Host, phase: Phase) -> Iterator[Term]:
     fp32 = traits_of(host).fp32_flops_per_s
     if work.bytes:
         yield Term(memory_kind, work.component, work.type, work.bytes / host.bytes_per_s)
-    if work.flops and kind not in ("cache", "state"):
+    if work.flops and kind not in ("cache", "state", "activation"):
         yield Term(compute_kind, work.component, work.type, work.flops / fp32)
     if phase == "prefill" and kind is None and work.bytes:
         weights = 8 * work.bytes / _bits(work.type)

@@ -65,12 +65,14 @@ _MOBILE_CPU = r"\d(U|H|HX|HS|HK|G\d|P|Y|T)$|Ultra \d \d{3}[UHV]|Ryzen AI|Steam D
 class Traits:
     """Covariates of a chip.
 
-    `family` is its generation, finer than the marketing architecture where the silicon differs.
+    `family` is finer than the marketing architecture where the silicon differs; `generation` is
+    told apart only where decode does (cards without matrix units, the P100).
     Rates and bandwidth are in SI units; the `log_` ratios are natural logs relative to
     `fp32_flops_per_s`. `log_tdp` is log watts.
     """
 
     family: str
+    generation: str
     vendor: str
     is_cpu: bool
     is_laptop: bool
@@ -119,6 +121,14 @@ def gpu_family(host: Host) -> str:
     return "Blackwell GB10" if "GB10" in name else architecture
 
 
+def gpu_generation(host: Host) -> str:
+    """Return a GPU's architecture, set apart where decode speed is another."""
+    family = gpu_family(host)
+    return (
+        family if family in ("Pascal GP100", "Turing without matrix units") else host.architecture
+    )
+
+
 def _fp32(host: Host) -> float:
     rate = host.fp32_flops_per_s or 0.05e12
     dual_issue = host.kind != "cpu" and host.vendor == "AMD" and "RDNA" in host.architecture
@@ -145,6 +155,7 @@ def traits_of(host: Host) -> Traits:
     memory = re.search(r"(LP)?DDR\d|HBM|GDDR\d", host.memory_type)
     return Traits(
         family=core if is_cpu else gpu_family(host),
+        generation=core if is_cpu else gpu_generation(host),
         vendor=host.vendor,
         is_cpu=is_cpu,
         is_laptop=re.search("Laptop|Mobile|Max-Q|MX", host.name) is not None,

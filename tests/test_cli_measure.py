@@ -10,6 +10,7 @@ from measured import SETUP, FakeRuntime, Speed
 from tokcast.cli import calibrate as calibrate_module
 from tokcast.cli import measure as measure_module
 from tokcast.cli.measuring import Engine
+from tokcast.fits.calibrated import run_here
 from tokcast.fits.released import released
 from tokcast.measurements import plan as plan_module
 from tokcast.measurements.plan import Item
@@ -23,7 +24,6 @@ from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Workload
 from tokcast.predictor.model import model_spec
 from tokcast.predictor.roofline import Question, predict
-from tokcast.predictor.terms import Run
 
 HOST = Host(
     name="Test Chip",
@@ -60,7 +60,7 @@ def faster(factor: float) -> Speed:
     def speed(header: Header, test: Task) -> float:
         depth = test.n_depth + (test.n // 2 if test.phase == "decode" else 0)
         load = Workload(test.phase, test.n if test.phase == "prefill" else 1, depth)
-        question = Question(load, HOST, Run("llama.cpp", "CPU"))
+        question = Question(load, HOST, run_here("llama.cpp", "CPU", released()))
         return factor * predict(model_spec(header), question, released()).tok_per_s
 
     return speed

@@ -1,5 +1,7 @@
 """The estimator recovers what made the data, shrinks what nothing supports, and shrugs off lies."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -16,20 +18,20 @@ def make(theta: np.ndarray, n: int = 200, noise: float = 0.0, seed: int = 1) -> 
     cells = sparse.csr_array(np.array([[1.0, 0, 0], [1, 1, 0], [0, 0, 1]]))
     memory_s = rng.uniform(1e-3, 1e-1, n)
     launch_s = rng.uniform(1e-4, 1e-2, n)
-    parts = np.zeros((n, 3))
-    second = np.arange(n) % 2
-    parts[np.arange(n), second] = memory_s
-    parts[:, 2] = launch_s
+    rows = np.arange(n)
     design = Design(
         NAMES,
         cells,
-        sparse.csr_array(parts),
-        sparse.csr_array(sparse.eye_array(n)),
-        np.zeros(n),
-        np.ones(n),
+        seconds=np.concatenate([memory_s, launch_s]),
+        cell=np.concatenate([rows % 2, np.full(n, 2)]),
+        group=np.arange(2 * n),
+        part=np.concatenate([rows, rows]),
+        average=sparse.csr_array(sparse.eye_array(n)),
+        log_rate=np.zeros(n),
+        weight=np.ones(n),
     )
     truth = predict_log_rate(design, theta) + noise * rng.standard_normal(n)
-    return Design(NAMES, cells, design.parts, design.average, truth, design.weight)
+    return replace(design, log_rate=truth)
 
 
 TRUTH = np.array([0.4, -0.3, 1.1])
@@ -37,7 +39,7 @@ WIDE = Prior(np.zeros(3), np.full(3, 10.0))
 
 
 def test_known_effects_are_recovered_exactly_from_clean_data() -> None:
-    assert fit(make(TRUTH), WIDE).theta == pytest.approx(TRUTH, abs=1e-3)
+    assert fit(make(TRUTH), WIDE).theta == pytest.approx(TRUTH, abs=2e-3)
 
 
 def test_standard_errors_have_the_size_of_the_errors() -> None:
@@ -52,7 +54,7 @@ def test_a_tenth_of_absurd_rows_hardly_moves_the_fit() -> None:
     clean = make(TRUTH, noise=0.05)
     lied = clean.log_rate.copy()
     lied[::10] += 3.0
-    poisoned = Design(NAMES, clean.cells, clean.parts, clean.average, lied, clean.weight)
+    poisoned = replace(clean, log_rate=lied)
     moved = fit(poisoned, WIDE).theta - fit(clean, WIDE).theta
     assert np.abs(moved).max() < 0.05
 
@@ -82,13 +84,11 @@ def test_the_derivative_is_that_of_the_prediction() -> None:
 
 def test_a_mean_of_rates_is_a_mean_of_rates() -> None:
     design = make(TRUTH, n=2)
-    both = Design(
-        NAMES,
-        design.cells,
-        design.parts,
-        sparse.csr_array(np.array([[0.5, 0.5]])),
-        np.zeros(1),
-        np.ones(1),
+    both = replace(
+        design,
+        average=sparse.csr_array(np.array([[0.5, 0.5]])),
+        log_rate=np.zeros(1),
+        weight=np.ones(1),
     )
     rates = np.exp(predict_log_rate(design, TRUTH))
     assert np.exp(predict_log_rate(both, TRUTH))[0] == pytest.approx(rates.mean())
@@ -108,23 +108,24 @@ def test_the_width_of_a_group_is_estimated() -> None:
     cells = np.zeros((n_groups, n_groups + 1))
     cells[:, 0] = 1
     cells[np.arange(n_groups), 1 + np.arange(n_groups)] = 1
-    parts = np.zeros((n, n_groups))
-    parts[np.arange(n), np.arange(n) % n_groups] = rng.uniform(1e-3, 1e-1, n)
     empty = Design(
         names,
         sparse.csr_array(cells),
-        sparse.csr_array(parts),
-        sparse.csr_array(sparse.eye_array(n)),
-        np.zeros(n),
-        np.ones(n),
+        seconds=rng.uniform(1e-3, 1e-1, n),
+        cell=np.arange(n) % n_groups,
+        group=np.arange(n),
+        part=np.arange(n),
+        average=sparse.csr_array(sparse.eye_array(n)),
+        log_rate=np.zeros(n),
+        weight=np.ones(n),
     )
-    rates = predict_log_rate(empty, truth) + 0.05 * rng.standard_normal(n)
-    design = Design(names, empty.cells, empty.parts, empty.average, rates, empty.weight)
+    rates = predict_log_rate(empty, truth) + 0.12 * rng.standard_normal(n)
+    design = replace(empty, log_rate=rates)
     chips = np.arange(1, n_groups + 1)
     prior = Prior(np.zeros(n_groups + 1), np.full(n_groups + 1, 0.7), (chips,))
     estimate = fit(design, prior)
     assert estimate.prior.sd[1] == pytest.approx(0.2, rel=0.35)
-    assert estimate.scale == pytest.approx(0.05, rel=0.4)
+    assert estimate.scale == pytest.approx(0.1, rel=0.3)
     assert estimate.converged
 
 
@@ -143,3 +144,34 @@ def test_beliefs_are_the_first_mark_found_and_groups_share_a_width() -> None:
     assert prior.sd.tolist() == [3.0, 0.1, 0.1]
     assert prior.mean.tolist() == [0.5, 0.0, 0.0]
     assert [g.tolist() for g in prior.groups] == [[1, 2]]
+
+
+def test_overlapping_terms_take_the_norm_of_both() -> None:
+    """3 and 4 seconds: 7 in a sum, 5 as a 2-norm, 4 as the longer; shares add up to it."""
+    for power, seconds in ((1.0, 7.0), (2.0, 5.0), (50.0, 4.0)):
+        design = Design(
+            ("a", "b"),
+            sparse.csr_array(np.eye(2)),
+            seconds=np.array([3.0, 4.0]),
+            cell=np.array([0, 1]),
+            group=np.array([0, 0]),
+            part=np.array([0]),
+            average=sparse.csr_array(np.eye(1)),
+            log_rate=np.zeros(1),
+            weight=np.ones(1),
+            power=power,
+        )
+        total, shares = design.times(np.zeros(2))
+        assert total[0] == pytest.approx(seconds, rel=1e-3)
+        assert shares.sum() == pytest.approx(total[0])
+
+
+def test_the_derivative_of_the_norm_is_that_of_the_prediction() -> None:
+    base, step = make(TRUTH), 1e-6
+    design = replace(base, group=base.group % 200, part=np.arange(200), power=3.0)
+    _, jacobian = linearise(design, TRUTH)
+    for j in range(3):
+        moved = TRUTH.copy()
+        moved[j] += step
+        slope = (predict_log_rate(design, moved) - predict_log_rate(design, TRUTH)) / step
+        assert jacobian.toarray()[:, j] == pytest.approx(slope, abs=1e-4)
