@@ -41,7 +41,7 @@ from tokcast.predictor.roofline import Question, predict
 ORACLES = Path(
     os.environ.get("TOKCAST_ORACLES") or Path(__file__).resolve().parents[1] / "build" / "oracles"
 )
-GEMMA = ORACLES / "gemma3-270m-q4_k_m.gguf"
+ORIGINAL = ORACLES / "gemma3-270m-q4_k_m.gguf"
 LEFT_OUT = (
     "qwen3-0.6b@Q4_K_M",
     "llama-3.2-1b@Q4_K_M",
@@ -104,10 +104,23 @@ def measured(path: Path, n_launches: int, tests: tuple[Task, ...] = TESTS) -> li
     return [launch(job).series for _ in range(n_launches)]
 
 
-def held_out(n_launches: int, engine: Engine) -> None:
+def fresh_copy(file: Path, folder: Path) -> Path:
+    """Copy in large pieces, as synthetic files are written.
+
+    How a file came into the page cache decides how large the pages are that it lies in, and with
+    that up to a fifth of its speed: all files of a comparison must have come there alike.
+    """
+    copy = folder / file.name
+    with file.open("rb") as source, copy.open("wb") as target:
+        while part := source.read(4 << 20):
+            target.write(part)
+    return copy
+
+
+def held_out(n_launches: int, engine: Engine, gemma: Path) -> None:
     print(f"\nmodels left out, {n_launches} launches each (measured, predicted tok/s, error)")
     errors: dict[str, list[float]] = {"decode": [], "prefill": []}
-    for name in (str(GEMMA), *LEFT_OUT):
+    for name in (str(gemma), *LEFT_OUT):
         target = find(name, offline=True)
         with on_disk(target) as (path, model):
             launches = measured(path, n_launches)
@@ -124,12 +137,12 @@ def held_out(n_launches: int, engine: Engine) -> None:
         print(f"{phase} MAPE on models left out: {mape(np.array(errors[phase])):.1f} % (<= {goal})")
 
 
-def interleaved(n_launches: int, engine: Engine) -> None:
-    print(f"\nours and llama-bench on {GEMMA.name}, {n_launches} launches each, interleaved")
+def interleaved(n_launches: int, engine: Engine, gemma: Path) -> None:
+    print(f"\nours and llama-bench on {gemma.name}, {n_launches} launches each, interleaved")
     bench = engine_of("llama-bench")
     settings = Settings(n_threads=default_threads(THREADS))
     tests = tuple(t for t in TESTS if t.n_depth in (0, 512))
-    job = Job("llama.cpp", str(GEMMA), tests, settings, RULE)
+    job = Job("llama.cpp", str(gemma), tests, settings, RULE)
     rates: dict[Task, tuple[list[float], list[float]]] = {t: ([], []) for t in tests}
     for _ in range(n_launches):
         for side, which in enumerate((engine, bench)):
@@ -144,14 +157,14 @@ def interleaved(n_launches: int, engine: Engine) -> None:
         )
 
 
-def cloned(n_launches: int) -> None:
-    print(f"\na clone with random weights beside {GEMMA.name}, interleaved")
+def cloned(n_launches: int, gemma: Path) -> None:
+    print(f"\na clone with random weights beside {gemma.name}, interleaved")
     tests = (Task("prefill", 128), Task("decode", 16))
     rates: dict[Task, tuple[list[float], list[float]]] = {t: ([], []) for t in tests}
-    header = find(str(GEMMA)).header
+    header = find(str(gemma)).header
     with on_disk(Target(header, None)) as (path, _):
         for _ in range(n_launches):
-            for side, file in enumerate((GEMMA, path)):
+            for side, file in enumerate((gemma, path)):
                 for series in measured(file, 1, tests)[0]:
                     rates[series.test][side].append(series.tok_per_s)
     for test, (real, clone) in rates.items():
@@ -161,12 +174,12 @@ def cloned(n_launches: int) -> None:
         )
 
 
-def overhead() -> None:
+def overhead(gemma: Path) -> None:
     """Time our loop around a decode that does nothing, and what lies between samples."""
     llama = importlib.import_module("tokcast.measurements.runners.llama_cpp")
     settings = Settings(n_threads=default_threads(THREADS))
     test = Task("decode", 64)
-    runner = llama.LlamaCpp(Job("llama.cpp", str(GEMMA), (test,), settings, RULE))
+    runner = llama.LlamaCpp(Job("llama.cpp", str(gemma), (test,), settings, RULE))
     runner.prepare(test)
     start = time.perf_counter()
     runner.step(test)
@@ -189,7 +202,7 @@ def overhead() -> None:
     own = (time.perf_counter() - start) / (100 * test.n)
     print(f"\nown overhead in a timed token: {1e6 * own:.1f} us of {1e3 * real:.2f} ms,", end=" ")
     print(f"{100 * own / real:.3f} % (target <= 1)")
-    series = measured(GEMMA, 1, (Task("decode", 16),))[0][0]
+    series = measured(gemma, 1, (Task("decode", 16),))[0][0]
     share = series.own_seconds / sum(s.seconds for s in series.samples)
     print(f"own time between samples: {100 * share:.3f} % of the measured time (target <= 1)")
 
@@ -209,10 +222,11 @@ def main() -> None:
         print(f"{engine.host.name}, {engine.setup.version}, {default_threads(THREADS)} threads")
         if not newest_calibrations():
             calibrate(given.budget, scratch)
-        overhead()
-        held_out(given.launches, engine)
-        interleaved(given.launches, engine)
-        cloned(given.launches)
+        gemma = fresh_copy(ORIGINAL, Path(folder))
+        overhead(gemma)
+        held_out(given.launches, engine, gemma)
+        interleaved(given.launches, engine, gemma)
+        cloned(given.launches, gemma)
 
 
 if __name__ == "__main__":
