@@ -40,8 +40,11 @@ runtimes: $(STAMP)
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py
 
+# Fit again, release the coefficients and their held-out error, and bring the docs up to date.
 fit: $(STAMP)
-	$(BIN)/tokcast fit
+	$(BIN)/tokcast fit --save fits/data/coefficients.json -o json > build/scores.json
+	mv build/scores.json fits/data/scores.json
+	$(BIN)/python docs/refresh.py
 
 clean:
 	rm -rf build $(VENV)

@@ -83,7 +83,9 @@ class Design:
         total = np.bincount(self.group, raised, self.part.size)
         joint = total ** (1 / self.power)
         share = joint[self.group] * raised / total[self.group]
-        return np.bincount(self.part, joint, self.average.shape[1]), share
+        seconds = np.zeros(self.average.shape[1])
+        np.add.at(seconds, self.part, joint)
+        return seconds, np.asarray(share)
 
 
 @dataclass(frozen=True, slots=True)

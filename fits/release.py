@@ -17,13 +17,14 @@ from tokcast.fits.observations import Observation
 from tokcast.fits.priors import BELIEFS, prior_of
 from tokcast.fits.scores import Score, host_quantiles, score
 from tokcast.fits.splits import folds
-from tokcast.predictor.coefficients import SCHEMA
+from tokcast.predictor.coefficients import SCHEMA, side_of
 from tokcast.predictor.prediction import Evidence
 from tokcast.predictor.traits import traits_of
 
 Floats = npt.NDArray[np.float64]
 LEVELS = (0.8, 0.95)
 N_FOLDS = 10
+MIN_HOSTS = 8
 SMALL = 1e-4
 
 
@@ -34,10 +35,15 @@ class LeftOut:
     residual: Floats
     hosts: tuple[str, ...]
     evidence: tuple[Evidence, ...]
+    sides: tuple[str, ...]
 
-    def of(self, kind: Evidence) -> tuple[Floats, list[str]]:
-        """Return the residuals and hosts of one class of evidence."""
-        keep = [i for i, e in enumerate(self.evidence) if e == kind]
+    def of(self, kind: Evidence, side: str | None = None) -> tuple[Floats, list[str]]:
+        """Return the residuals and hosts of one class of evidence, on CPUs or GPUs if asked."""
+        keep = [
+            i
+            for i, (e, s) in enumerate(zip(self.evidence, self.sides, strict=True))
+            if e == kind and side in (None, s)
+        ]
         return self.residual[keep], [self.hosts[i] for i in keep]
 
 
@@ -95,8 +101,12 @@ def fit_phase(observations: Sequence[Observation], progress: Callable[[str], Non
     }
     kinds: list[Evidence] = [evidence[o.host.name, o.run.backend] for o in observations]
     known: list[Evidence] = ["same host"] * len(observations)
+    sides = tuple(side_of(o.run.backend) for o in observations)
     left_out = LeftOut(
-        np.concatenate([by_chip, by_model]), tuple(chips + chips), tuple(kinds + known)
+        np.concatenate([by_chip, by_model]),
+        tuple(chips + chips),
+        tuple(kinds + known),
+        sides + sides,
     )
     return PhaseFit(estimate, left_out, len(others))
 
@@ -110,15 +120,26 @@ def scores(left_out: LeftOut) -> dict[str, Score]:
     return found
 
 
+def _ends(residual: Floats, hosts: Sequence[str]) -> dict[str, list[float]]:
+    return {
+        f"{level:g}": [round(q, 5) for q in host_quantiles(residual, hosts, level)]
+        for level in LEVELS
+    }
+
+
 def _intervals(fits: Mapping[str, PhaseFit]) -> dict[str, dict[str, list[float]]]:
+    """Return the intervals by phase, evidence and side.
+
+    Where fewer than MIN_HOSTS hosts speak for a class, both sides together do.
+    """
     made = {}
     for phase, fitted in fits.items():
         for kind in dict.fromkeys(fitted.left_out.evidence):
-            residual, hosts = fitted.left_out.of(kind)
-            made[f"{phase}/{kind}"] = {
-                f"{level:g}": [round(q, 5) for q in host_quantiles(residual, hosts, level)]
-                for level in LEVELS
-            }
+            for side in ("CPU", "GPU"):
+                residual, hosts = fitted.left_out.of(kind, side)
+                if len(set(hosts)) < MIN_HOSTS:
+                    residual, hosts = fitted.left_out.of(kind)
+                made[f"{phase}/{kind}/{side}"] = _ends(residual, hosts)
     return made
 
 

@@ -56,9 +56,12 @@ def _evidence(o: Observation, c: Coefficients) -> Evidence:
 
 
 def _coverage(
-    residual: Floats, kinds: Sequence[Evidence], c: Coefficients, p: str, level: float
+    test: Sequence[Observation], residual: Floats, c: Coefficients, level: float
 ) -> float:
-    ends = np.array([c.intervals[f"{p}/{kind}"][f"{level:g}"] for kind in kinds])
+    """Return the share of residuals inside the stated intervals."""
+    ends = np.array(
+        [c.interval(o.workloads[0].phase, _evidence(o, c), o.run.backend, level) for o in test]
+    )
     return float(np.mean((residual >= ends[:, 0]) & (residual <= ends[:, 1])))
 
 
@@ -77,7 +80,6 @@ def score_phase(
 
     `train` are the packaged observations of the phase, for the baselines that need them.
     """
-    phase = test[0].phase
     measured = np.log([o.tok_per_s for o in test])
     residual = measured - predicted_log_rate(test, c)
     hosts = [o.host.name for o in test]
@@ -91,8 +93,8 @@ def score_phase(
             beside[name] = score(theirs, list(np.asarray(hosts)[known]))
     return PhaseScore(
         score=score(residual, hosts),
-        coverage80=_coverage(residual, kinds, c, phase, 0.8),
-        coverage95=_coverage(residual, kinds, c, phase, 0.95),
+        coverage80=_coverage(test, residual, c, 0.8),
+        coverage95=_coverage(test, residual, c, 0.95),
         by_evidence=_grouped(residual, hosts, kinds),  # type: ignore[arg-type]
         by_host=_grouped(residual, hosts, hosts),
         by_backend=_grouped(residual, hosts, [o.run.backend for o in test]),

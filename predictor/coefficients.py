@@ -13,14 +13,19 @@ from tokcast.predictor.prediction import Evidence
 SCHEMA = 1
 
 
+def side_of(backend: str) -> str:
+    """Return CPU or GPU: processors, whose memory nobody states, err by more than cards do."""
+    return "CPU" if backend == "CPU" else "GPU"
+
+
 @dataclass(frozen=True, slots=True)
 class Coefficients:
     """Named effects in log units, and what is known of their error.
 
-    `intervals` maps "phase/evidence" to level to the (low, high) quantiles of log(measured /
+    `intervals` maps "phase/evidence/side" to level to the (low, high) quantiles of log(measured /
     predicted) on hosts and models left out. `n_observations` counts measured configurations by
-    "phase/backend"; `deepest` is the largest context depth among them, `newest` the decimal year of the latest. `digest` names
-    the release.
+    "phase/backend"; `deepest` is the largest context depth among them, `newest` the decimal year
+    of the latest. `digest` names the release.
     """
 
     digest: str
@@ -30,9 +35,11 @@ class Coefficients:
     deepest: Mapping[str, int]
     newest: float | None = None
 
-    def interval(self, phase: Phase, evidence: Evidence, level: float) -> tuple[float, float]:
+    def interval(
+        self, phase: Phase, evidence: Evidence, backend: str, level: float
+    ) -> tuple[float, float]:
         """Return the log quantiles of the held-out error; raises KeyError for another level."""
-        low, high = self.intervals[f"{phase}/{evidence}"][f"{level:g}"]
+        low, high = self.intervals[f"{phase}/{evidence}/{side_of(backend)}"][f"{level:g}"]
         return low, high
 
 

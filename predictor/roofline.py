@@ -181,7 +181,7 @@ def _warnings(coefficients: Coefficients, q: Question) -> tuple[str, ...]:
 def interval_of(spec: ModelSpec, q: Question, coefficients: Coefficients) -> tuple[float, float]:
     """Return the interval as log multiples of the predicted rate."""
     evidence = evidence_of(coefficients, q)
-    low, high = coefficients.interval(q.workload.phase, evidence, q.level)
+    low, high = coefficients.interval(q.workload.phase, evidence, q.run.backend, q.level)
     if spec.confidence == "generic":
         return low - GENERIC_LOG, high + GENERIC_LOG
     return low, high

@@ -36,7 +36,9 @@ HOST = Host(
 NAMEPLATE = Coefficients(
     digest="none",
     effects={},
-    intervals={f"{phase}/spec sheet only": {"0.8": (-0.2, 0.2)} for phase in ("prefill", "decode")},
+    intervals={
+        f"{phase}/spec sheet only/GPU": {"0.8": (-0.2, 0.2)} for phase in ("prefill", "decode")
+    },
     n_observations={},
     deepest={},
 )
@@ -134,7 +136,8 @@ def test_evidence_is_named_by_what_was_measured() -> None:
         NAMEPLATE,
         effects=effects,
         intervals={
-            f"decode/{e}": {"0.8": (-0.1, 0.1)}
+            f"decode/{e}/{side}": {"0.8": (-0.1, 0.1)}
+            for side in ("CPU", "GPU")
             for e in ("same host", "same chip family", "spec sheet only")
         },
     )
