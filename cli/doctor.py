@@ -18,6 +18,7 @@ from tokcast.predictor.errors import InputError
 _OPTIONAL = {"pynvml": "read NVIDIA clocks and power"}
 _TOOLS = ("llama-server", "nvidia-smi", "rocm-smi", "ollama")
 _SETTINGS = ("HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE", "HF_HOME", "LLAMA_CACHE", "TOKCAST_CACHE")
+_MEASURING = ("LLAMA_BENCH", "LLAMA_CPP_LIB_PATH", "TOKCAST_DATA", "TOKCAST_SCRATCH")
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +60,7 @@ def _environment(environ: Mapping[str, str]) -> Iterator[Check]:
     for tool in _TOOLS:
         path = shutil.which(tool)
         yield Check(tool, "ok" if path else "note", path or "not on PATH")
-    for name in _SETTINGS:
+    for name in (*_SETTINGS, *_MEASURING):
         if name in environ:
             shown = "set" if "TOKEN" in name else environ[name]
             yield Check(name, "ok", shown)
