@@ -211,7 +211,7 @@ def calibrate(
     plan: arg.PlanOnly = False,
     output: arg.Output = "table",
 ) -> None:
-    """Measure this machine with synthetic models, and sharpen predictions for it.
+    """Measure this machine, and sharpen predictions for it.
 
     Example: tokcast calibrate --budget 5m
     """

@@ -101,8 +101,8 @@ class Answer:
     forecasts: tuple[Forecast, ...]
     fit: Fit
     coefficients: str
-    calibration: str
     warnings: tuple[str, ...]
+    calibration: str = ""
 
     @property
     def host(self) -> Host:
@@ -239,7 +239,7 @@ def answer(address: str, request: Request, asked: Asked) -> Answer:
     )
     digest = coefficients.digest
     return Answer(
-        spec, asked, run, forecasts, memory, digest, applied.summary, tuple(dict.fromkeys(warnings))
+        spec, asked, run, forecasts, memory, digest, tuple(dict.fromkeys(warnings)), applied.summary
     )
 
 

@@ -121,7 +121,7 @@ def test_left_out_models_are_predicted_better_than_before_and_the_range_narrows(
     for phase, u in found.items():
         assert mape(u.after) < 0.5 * mape(u.before)
         low, high = u.interval(0.8, frozenset(KNOWN))
-        was = released().intervals[f"{phase}/same chip family"]["0.8"]
+        was = released().intervals[f"{phase}/same chip family/CPU"]["0.8"]
         assert high - low < was[1] - was[0]
         assert u.interval(0.95, frozenset(KNOWN))[1] > high
 
