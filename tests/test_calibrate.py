@@ -21,6 +21,7 @@ from tokcast.measurements.plan import parse_budget
 from tokcast.measurements.record import Task
 from tokcast.measurements.synthetic import Shape, shaped
 from tokcast.predictor.coefficients import Coefficients
+from tokcast.predictor.effects import Shape as EffectShape
 from tokcast.predictor.effects import own_effects
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
@@ -57,7 +58,8 @@ SPECS = {name: model_spec(shaped(s)) for name, s in SHAPES.items()}
 
 def own(kind: str, component: str = "ffn", type_name: str = "Q4_K") -> list[str]:
     term = Term(kind, component, type_name, 1.0)  # type: ignore[arg-type]
-    return [name for name, _ in own_effects(term, "decode", HOST, RUN)]
+    found = own_effects(term, "decode", HOST, RUN, EffectShape("m", "llama", 1024))
+    return [name for name, _ in found]
 
 
 def true_host(effects: Mapping[str, float]) -> Coefficients:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from oracles import GEMMA, real
@@ -87,6 +88,25 @@ def test_what_llama_cpp_cannot_load_is_said(tmp_path: Path) -> None:
     bad.write_bytes(b"GGUF" + bytes(100))
     with pytest.raises(InputError, match=r"bad\.gguf: llama\.cpp can't load it"):
         go("llama.cpp", bad)
+
+
+def test_a_runtime_that_crashes_in_the_middle_is_said(tmp_path: Path) -> None:
+    need("llama.cpp")
+    path = tmp_path / "m.gguf"
+    write(path, shaped(DENSE))
+    children: list[subprocess.Popen[str]] = []
+
+    def popen(*words: Any, **options: Any) -> subprocess.Popen[str]:
+        children.append(subprocess.Popen(*words, **options))
+        return children[0]
+
+    def crash(event: str) -> None:
+        if event == "tg4":
+            children[0].send_signal(signal.SIGSEGV)
+
+    job = Job("llama.cpp", str(path), TESTS * 50, Settings(n_threads=1), QUICK)
+    with pytest.raises(InputError, match=r"m\.gguf: the runtime crashed with SIGSEGV"):
+        launch(job, crash, popen=popen, environ={**os.environ, **QUIET})
 
 
 def test_llama_bench_measures_the_same_tests(tmp_path: Path) -> None:
