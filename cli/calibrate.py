@@ -1,10 +1,9 @@
 """`tokcast calibrate`: this machine measured without a download, and predictions made sharper."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from tokcast.cli.calibrate_report import clean_share, plan_report, refused, report, trust
 from tokcast.cli.measuring import (
     Engine,
     default_threads,
@@ -14,7 +13,7 @@ from tokcast.cli.measuring import (
     measuring,
 )
 from tokcast.cli.progress import Progress, bar, clock_text, say
-from tokcast.cli.render import Report, Table, check_format, render, size
+from tokcast.cli.render import Report, check_format, render
 from tokcast.fits.calibrate import Point
 from tokcast.fits.calibrated import run_here
 from tokcast.fits.calibration import Usable, make, points_of_rows, points_of_runs
@@ -26,7 +25,6 @@ from tokcast.measurements.launch import rates
 from tokcast.measurements.plan import Launch, Plan, parse_budget
 from tokcast.measurements.plan import make as make_plan
 from tokcast.measurements.probe import Peaks, probe
-from tokcast.measurements.record import RunRecord, figures
 from tokcast.measurements.runners.job import Settings
 from tokcast.measurements.runners.mlx import is_slow_device
 from tokcast.measurements.runners.rates import Rate
@@ -79,37 +77,6 @@ def _plan(request: Request, engine: Engine, settings: Settings) -> Plan:
         setting,
         engine.runtime == "mlx",
     )
-
-
-def _plan_table(plan: Plan) -> Table:
-    columns = ("model", "tests", "launches", "about")
-    rows = []
-    for item in plan.items:
-        own = [w for w in plan.launches if w.item == item]
-        seconds = sum(w.expected_seconds for w in own)
-        tests = ", ".join(t.label for t in item.tests)
-        rows.append((item.key, str(len(own)), clock_text(seconds), tests))
-    return Table(
-        (columns[0], "launches", "about", "tests"), tuple(rows), frozenset({"launches", "about"})
-    )
-
-
-def _plan_report(plan: Plan, engine: Engine) -> Report:
-    verdict = (
-        f"Calibration of {engine.host.name} with {engine.setup.version} ({engine.setup.backend})",
-        f"  {len(plan.launches)} launches of {len(plan.items)} synthetic models, about"
-        f" {clock_text(plan.expected_seconds)}; at most {size(plan.disk_bytes)} of disk",
-    )
-    records = [
-        {"launch": w.key, "expected_seconds": w.expected_seconds, "tests": len(w.item.tests)}
-        for w in plan.launches
-    ]
-    data = {
-        "launches": records,
-        "expected_seconds": plan.expected_seconds,
-        "disk_bytes": plan.disk_bytes,
-    }
-    return Report(verdict, (_plan_table(plan),), (), data, records)
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,58 +161,6 @@ def _session(
     return outcome, probed
 
 
-def _trust(runs: Sequence[RunRecord]) -> tuple[str, ...]:
-    """Return how trustworthy the measurements are, in words."""
-    by_model: dict[str, list[RunRecord]] = {}
-    for run in runs:
-        by_model.setdefault(run.model.name, []).append(run)
-    found = [f for group in by_model.values() for f in figures(group)]
-    bad = [f for f in found if not f.verdict.stable]
-    if not bad:
-        return (f"All {len(found)} figures are stable.",)
-    reasons: dict[str, int] = {}
-    for f in bad:
-        for reason in f.verdict.reasons:
-            kind = reason.lstrip("0123456789 of").split(" by ")[0]
-            reasons[kind] = reasons.get(kind, 0) + 1
-    common = max(reasons, key=lambda r: reasons[r])
-    return (
-        f"Note: {len(bad)} of {len(found)} figures are unstable (most: {common}); they count less."
-        " Close other programs and calibrate again.",
-    )
-
-
-def _error_table(c: Mapping[str, Any]) -> Table:
-    columns = ("phase", "models", "left out", "error before", "after", "80 % range")
-    rows = []
-    for phase, p in c["phases"].items():
-        low, high = c["intervals"][phase]["0.8"]
-        from math import expm1
-
-        cells = (str(p["n_models"]), str(p["n_left_out"]))
-        errors = (f"{p['mape_before']:.1f} %", f"{p['mape_after']:.1f} %")
-        rows.append(
-            (phase, *cells, *errors, f"{100 * expm1(low):+.0f} to {100 * expm1(high):+.0f} %")
-        )
-    return Table(columns, tuple(rows), frozenset(columns[1:]))
-
-
-def _report(
-    c: Mapping[str, Any], host: Host, notes: Sequence[str], failed: Sequence[str]
-) -> Report:
-    verdict = (
-        f"Calibrated: {host.name} with {c['runtime']} ({c['backend']})",
-        "  tokcast predict now uses it for this machine",
-    )
-    explained = (
-        "Errors are of models left out of the update, mean of absolute percentages.",
-        *notes,
-        *(f"Failed: {text}." for text in failed),
-    )
-    records = [{"phase": phase, **p} for phase, p in c["phases"].items()]
-    return Report(verdict, (_error_table(c),), explained, dict(c), records)
-
-
 def _from_files(request: Request, backend: str, host: Host) -> Usable:
     rows: list[Measurement] = []
     for name in request.files:
@@ -283,7 +198,7 @@ def _with_files(request: Request) -> Report:
     store = open_store()
     store.finish("", c)
     notes = [f"Left aside: {n} {reason}." for reason, n in usable.left_aside.items()]
-    return _report(c, host, notes, ())
+    return report(c, host, notes, ())
 
 
 def _given_facts(request: Request) -> dict[str, float]:
@@ -304,35 +219,15 @@ def _refit() -> Report:
     run = run_here(old["runtime"], old["backend"], released())
     c = make(points, host, run, released(), old["facts"], old["source"])
     store.finish(session, c)
-    return _report(c, host, (f"From the runs of {old['created'][:10]}.",), ())
-
-
-def _clean_share(runs: Sequence[RunRecord]) -> float:
-    series = [s for run in runs for s in run.series]
-    return sum(bool(s.clean) for s in series) / len(series)
-
-
-def _refused(outcome: Outcome, host: Host) -> Report:
-    """Return the report on a machine too busy to be calibrated."""
-    share = 1 - _clean_share(outcome.runs)
-    verdict = (
-        f"Not calibrated: {host.name} was too busy",
-        f"  {100 * share:.0f} % of the figures have no undisturbed repetition; nothing is changed",
-    )
-    notes = (
-        *_trust(outcome.runs),
-        "What was undisturbed is kept: tokcast calibrate goes on with the rest when it is quiet.",
-    )
-    data = {"calibrated": False, "disturbed_share": share}
-    return Report(verdict, (), notes, data, [data])
+    return report(c, host, (f"From the runs of {old['created'][:10]}.",), ())
 
 
 def _measured(request: Request) -> tuple[Report, int]:
     engine = _engine(request)
     with measuring() as store, Progress() as progress:
         outcome, probed = _session(request, engine, store, progress)
-        if _clean_share(outcome.runs) < LEAST_CLEAN:
-            return _refused(outcome, engine.host), 1
+        if clean_share(outcome.runs) < LEAST_CLEAN:
+            return refused(outcome, engine.host), 1
         progress("fitting")
         session = outcome.runs[0].session
         run = run_here(engine.setup.runtime, engine.setup.backend, released())
@@ -341,8 +236,8 @@ def _measured(request: Request) -> tuple[Report, int]:
         c = make(points, engine.host, run, released(), facts, f"session {session}")
         store.finish(session, c)
     took = f"{len(outcome.runs)} launches, {clock_text(outcome.seconds)}."
-    notes = (*probed.notes(), *_trust(outcome.runs), took)
-    return _report(c, engine.host, notes, outcome.failed), 0
+    notes = (*probed.notes(), *trust(outcome.runs), took)
+    return report(c, engine.host, notes, outcome.failed), 0
 
 
 def run(request: Request, output: str) -> int:
@@ -353,10 +248,10 @@ def run(request: Request, output: str) -> int:
     if request.plan_only:
         engine = _engine(request)
         settings = Settings(n_threads=default_threads(request.n_threads))
-        report = _plan_report(_plan(request, engine, settings), engine)
+        shown = plan_report(_plan(request, engine, settings), engine)
     elif request.files:
-        report = _with_files(request)
+        shown = _with_files(request)
     else:
-        report, code = (_refit(), 0) if request.refit else _measured(request)
-    print(render(report, output))
+        shown, code = (_refit(), 0) if request.refit else _measured(request)
+    print(render(shown, output))
     return code

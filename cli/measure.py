@@ -8,8 +8,9 @@ from tokcast.cli.progress import Progress, bar
 from tokcast.cli.render import Report, Table, check_format, rate, render
 from tokcast.cli.runs_data import run_data, run_records
 from tokcast.measurements.calibration_run import Place, record
+from tokcast.measurements.figures import Figure, figures
 from tokcast.measurements.protocol import Rule
-from tokcast.measurements.record import Figure, RunRecord, Task, figures
+from tokcast.measurements.record import RunRecord, Task
 from tokcast.measurements.runners.job import Settings, longest
 from tokcast.measurements.runners.mlx import is_slow_device
 from tokcast.measurements.target import check_memory, find, on_disk

@@ -8,8 +8,9 @@ from tokcast.cli.progress import say
 from tokcast.cli.render import Report, Table, check_format, cut, rate, render
 from tokcast.cli.runs_data import run_data, run_records
 from tokcast.measurements.export import grouped, rows, to_csv
+from tokcast.measurements.figures import figures
 from tokcast.measurements.importers import Imported, read_file
-from tokcast.measurements.record import RunRecord, figures
+from tokcast.measurements.record import RunRecord
 from tokcast.measurements.schema import Measurement
 from tokcast.measurements.store import Store, now, open_store
 from tokcast.predictor.errors import InputError

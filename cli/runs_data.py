@@ -4,7 +4,8 @@ from collections.abc import Iterable
 from typing import Any
 
 from tokcast.measurements.export import grouped
-from tokcast.measurements.record import RunRecord, figures, to_json
+from tokcast.measurements.figures import figures
+from tokcast.measurements.record import RunRecord, to_json
 
 
 def run_data(run: RunRecord) -> dict[str, Any]:

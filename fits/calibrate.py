@@ -128,7 +128,7 @@ def own_design(points: Sequence[Point], host: Host, run: Run, released: Coeffici
     for i, point in enumerate(points):
         q = Question(point.workload, host, run)
         shape = shape_of(point.spec, point.workload)
-        for term in terms(ledger(point.spec, point.workload), host, point.workload.phase):
+        for term in terms(ledger(point.spec, point.workload), host, run, point.workload.phase):
             seconds.append(term.seconds * scale(released.effects, term, q, shape))
             cell.append(cells[_own(term, q, shape)])
             group.append(groups[i, term.group])

@@ -13,7 +13,8 @@ from tokcast.fits.calibrate import LEVELS, PhaseUpdate, Point, mape, update
 from tokcast.fits.calibrated import fingerprint, with_facts
 from tokcast.fits.observations import spec_of
 from tokcast.measurements import headers
-from tokcast.measurements.record import RunRecord, figures
+from tokcast.measurements.figures import figures
+from tokcast.measurements.record import RunRecord
 from tokcast.measurements.schema import Measurement
 from tokcast.measurements.store import now
 from tokcast.measurements.workloads import workloads

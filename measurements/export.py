@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 
-from tokcast.measurements.record import Figure, RunRecord, figures
+from tokcast.measurements.figures import Figure, figures
+from tokcast.measurements.record import RunRecord
 from tokcast.measurements.schema import COLUMNS, Measurement
 
 GIB = 1024.0**3

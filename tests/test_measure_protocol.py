@@ -2,9 +2,10 @@
 
 import pytest
 
+from tokcast.measurements.figures import figure, figures, judge
 from tokcast.measurements.gate import Reading
 from tokcast.measurements.protocol import Rule, repeat
-from tokcast.measurements.record import Sample, Series, Task, figure, figures, judge
+from tokcast.measurements.record import Sample, Series, Task
 from tokcast.predictor.errors import InputError
 
 TG4 = Task("decode", 4)
