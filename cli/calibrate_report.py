@@ -71,13 +71,14 @@ def _error_table(c: Mapping[str, Any]) -> Table:
     columns = ("phase", "models", "left out", "error before", "after", "80 % range")
     rows = []
     for phase, p in c["phases"].items():
-        low, high = c["intervals"][phase]["0.8"]
+        shown = "not used"
+        if p["is_used"]:
+            low, high = c["intervals"][phase]["0.8"]
+            shown = f"{100 * expm1(low):+.0f} to {100 * expm1(high):+.0f} %"
 
         cells = (str(p["n_models"]), str(p["n_left_out"]))
         errors = (f"{p['mape_before']:.1f} %", f"{p['mape_after']:.1f} %")
-        rows.append(
-            (phase, *cells, *errors, f"{100 * expm1(low):+.0f} to {100 * expm1(high):+.0f} %")
-        )
+        rows.append((phase, *cells, *errors, shown))
     return Table(columns, tuple(rows), frozenset(columns[1:]))
 
 
@@ -87,7 +88,9 @@ def report(c: Mapping[str, Any], host: Host, notes: Sequence[str], failed: Seque
         f"Calibrated: {host.name} with {c['runtime']} ({c['backend']})",
         "  tokcast predict now uses it for this machine",
     )
+    unused = [phase for phase, p in c["phases"].items() if not p["is_used"]]
     explained = (
+        *(f"Note: {phase} is predicted no better; it stays as released." for phase in unused),
         "Errors are of models left out of the update, mean of absolute percentages.",
         *notes,
         *(f"Failed: {text}." for text in failed),

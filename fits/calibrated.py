@@ -35,7 +35,7 @@ class Applied:
         """Return in words when and from how many models the calibration was made, or nothing."""
         if self.calibration is None:
             return ""
-        n = max(p["n_models"] for p in self.calibration["phases"].values())
+        n = max(p["n_models"] for p in self.calibration["phases"].values() if p["is_used"])
         return f"{self.calibration['created'][:10]}, from {n} models measured here"
 
 

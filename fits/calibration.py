@@ -21,7 +21,7 @@ from tokcast.measurements.workloads import workloads
 from tokcast.predictor.coefficients import Coefficients
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
-from tokcast.predictor.ledger import Phase, Workload, ledger
+from tokcast.predictor.ledger import Workload, ledger
 from tokcast.predictor.model import model_spec
 from tokcast.predictor.roofline import tokens_of
 from tokcast.predictor.spec import ModelSpec
@@ -153,12 +153,15 @@ def at_least(facts: Mapping[str, float], points: Sequence[Point], host: Host) ->
 
 def _phase_data(u: PhaseUpdate, keep: frozenset[str]) -> dict[str, Any]:
     chosen = np.array([m in keep for m in u.models])
+    before, after = mape(u.before[chosen]), mape(u.after[chosen])
     return {
         "n_points": len(u.models),
         "n_models": len(set(u.models)),
         "n_left_out": len(keep & set(u.models)),
-        "mape_before": mape(u.before[chosen]),
-        "mape_after": mape(u.after[chosen]),
+        "mape_before": before,
+        "mape_after": after,
+        # An update that predicts what it didn't see no better is left out.
+        "is_used": after < before,
     }
 
 
@@ -183,7 +186,14 @@ def make(
             f" {FEWEST_MODELS} models, so that one can be left out and predicted"
         )
     keep = judged(points)
-    updates = update(points, measured, run, released)
+    fitted = update(points, measured, run, released)
+    phases = {phase: _phase_data(u, keep) for phase, u in fitted.items()}
+    updates = {phase: u for phase, u in fitted.items() if phases[phase]["is_used"]}
+    if not updates:
+        raise InputError(
+            "predictions of models left out are no better than before; nothing is changed:"
+            " measure more models, or in a quieter hour"
+        )
     effects: dict[str, float] = {}
     for u in updates.values():
         effects |= {name: round(v, 5) for name, v in u.effects.items()}
@@ -201,14 +211,9 @@ def make(
         "effects": effects,
         "intervals": {p: _intervals(u, keep) for p, u in updates.items()},
         "deepest": {p: u.deepest for p, u in updates.items()},
-        "phases": {p: _phase_data(u, keep) for p, u in updates.items()},
+        "phases": phases,
     }
 
 
 def _intervals(u: PhaseUpdate, keep: frozenset[str]) -> dict[str, list[float]]:
     return {f"{level:g}": [round(v, 5) for v in u.interval(level, keep)] for level in LEVELS}
-
-
-def phases(calibration: Mapping[str, Any]) -> tuple[Phase, ...]:
-    """Return the phases that a calibration covers."""
-    return tuple(calibration["phases"])

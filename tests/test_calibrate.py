@@ -135,6 +135,32 @@ def test_only_the_phases_measured_are_updated() -> None:
     assert not any(name.startswith("prefill") for name in made["effects"])
 
 
+def test_an_update_that_does_not_help_is_not_used() -> None:
+    """The host is as released, but half of each kind of model is twice as fast and half as slow."""
+    factor = {"small": 2, "deep": 0.5, "wide": 2, "moe": 0.5, "q8": 2, "wide q8": 0.5}
+    wild = [
+        Point(n, SPECS[n], load, f * rate(n, load, released()))
+        for n, f in factor.items()
+        for load in LOADS
+    ]
+    with pytest.raises(InputError, match="no better than before; nothing is changed"):
+        make(wild, HOST, RUN, released(), {}, "test")
+    mixed = [p for p in wild if p.workload.phase == "decode"]
+    mixed += [p for p in points(KNOWN) if p.workload.phase == "prefill"]
+    made = make(mixed, HOST, RUN, released(), {}, "test")
+    assert [p for p, data in made["phases"].items() if data["is_used"]] == ["prefill"]
+    assert list(made["intervals"]) == ["prefill"]
+    assert not any(name.startswith("decode") for name in made["effects"])
+
+
+def test_two_models_give_a_wide_range_but_not_a_boundless_one() -> None:
+    found = update(points(["small", "q8"]), HOST, RUN, released())
+    for u in found.values():
+        low, high = u.interval(0.8, frozenset(u.models))
+        assert -1.0 < low < -0.1
+        assert high == -low
+
+
 def test_one_model_is_too_few() -> None:
     with pytest.raises(InputError, match="figures of 1 model; expected at least 2 models"):
         make(points(["small"]), HOST, RUN, released(), {}, "test")
