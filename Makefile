@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint bench ranking oracles browser fit clean
+.PHONY: demo test lint bench ranking oracles browser runtimes fit clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -36,6 +36,12 @@ browser: $(STAMP)
 	$(BIN)/pip install --quiet --group browser
 	mkdir -p build/browser
 	test -f build/browser/package/axe.min.js || (cd build/browser && npm pack --silent axe-core@4 && tar -xzf axe-core-4*.tgz)
+# Prints where llama-bench and the libraries are: LLAMA_CPP_LIB_PATH, for both ways of measuring.
+runtimes: $(STAMP)
+	mkdir -p build
+	VENV=$(VENV) benchmarks/build_llama.sh > build/llama-folder
+	$(BIN)/pip install --quiet "mlx[cpu]" mlx-lm || echo "MLX has no wheel here"
+	cat build/llama-folder
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py

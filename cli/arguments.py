@@ -142,6 +142,51 @@ Width = Annotated[str, typer.Option("--width", metavar="N", help="Width in pixel
 DrawingFile = Annotated[
     str, typer.Option("-o", "--output", metavar="FILE", help="File to write: .svg or .png.")
 ]
+Budget = Annotated[
+    str, typer.Option("--budget", metavar="TIME", help="How long to measure: 60s, 5m, 20m.")
+]
+WithFiles = Annotated[
+    list[str] | None,
+    typer.Option("--with", metavar="FILE", help="Use llama-bench results instead of measuring."),
+]
+MeasureRuntime = Annotated[
+    str | None,
+    typer.Option("--runtime", metavar="NAME", help="llama.cpp, llama-bench or mlx."),
+]
+Threads = Annotated[
+    str | None, typer.Option("-t", "--threads", metavar="N", help="Threads; default all cores.")
+]
+Fresh = Annotated[
+    bool, typer.Option("--fresh", help="Begin anew instead of going on where one was stopped.")
+]
+Refit = Annotated[
+    bool, typer.Option("--refit", help="Fit again from the runs kept, without measuring.")
+]
+PlanOnly = Annotated[bool, typer.Option("--plan", help="Show what would be measured, and stop.")]
+MeasureDepths = Annotated[
+    str | None, typer.Option("-d", "--n-depth", metavar="N,...", help="Tokens cached; default 0.")
+]
+Repeats = Annotated[
+    str, typer.Option("-r", "--repetitions", metavar="N", help="Least undisturbed repetitions.")
+]
+Launches = Annotated[
+    str, typer.Option("--launches", metavar="N", help="Separate launches of the runtime.")
+]
+Batch = Annotated[str, typer.Option("-b", "--batch-size", metavar="N", help="Logical batch.")]
+GpuLayers = Annotated[
+    str | None,
+    typer.Option("-ngl", "--n-gpu-layers", metavar="N", help="Layers on the GPU; 0 for none."),
+]
+RunPart = Annotated[
+    str | None,
+    typer.Argument(metavar="TEXT", help="Only runs whose id, host or model holds this."),
+]
+RunId = Annotated[str, typer.Argument(metavar="ID", help="A run's id, or its first letters.")]
+To = Annotated[str | None, typer.Option("--to", metavar="FILE", help="Write there instead.")]
+Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Output of a benchmark.")]
+OneFile = Annotated[
+    str | None, typer.Argument(metavar="FILE", help="Output of a benchmark; default: what is kept.")
+]
 Search = Annotated[
     str | None, typer.Option("--search", metavar="TEXT", help="Search the Hub for repositories.")
 ]

@@ -16,6 +16,7 @@ from tokcast.cli.options import (
 )
 from tokcast.cli.progress import Progress
 from tokcast.cli.render import render
+from tokcast.fits.calibrated import Applied, apply
 from tokcast.fits.released import released
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
@@ -101,11 +102,17 @@ class Answer:
     fit: Fit
     coefficients: str
     warnings: tuple[str, ...]
+    calibration: str = ""
 
     @property
     def host(self) -> Host:
         """Return where the model would run."""
         return self.asked.host
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Return whether measurements of this machine are in it."""
+        return bool(self.calibration)
 
     @property
     def evidence(self) -> Evidence:
@@ -202,6 +209,20 @@ def run_of(
     return run_with(runtime, backend, text, is_here)
 
 
+def _applied(request: Request, host: Host, run: Run) -> Applied:
+    """Return this machine's calibration, where it is this machine that was asked about."""
+    if request.host or request.bandwidth or request.tflops:
+        return Applied(host, released())
+    return apply(host, run, released())
+
+
+def _host_notes(asked: Asked, applied: Applied) -> tuple[str, ...]:
+    """Return what is uncertain of the host; a calibration settles what detection guessed."""
+    if applied.is_calibrated:
+        return ()
+    return (*asked.host_notes, *((applied.note,) if applied.note else ()))
+
+
 def run_with(runtime: str, backend: str, flash_attn: str, is_here: bool) -> Run:
     """Return a run of today; `is_here` on this machine, whose system is known."""
     return Run(
@@ -227,9 +248,10 @@ def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> 
     flash = None if request.flash_attn == "auto" else asked.flash_attention
     words = (request.runtime, request.backend)
     run = run_of(spec, asked.host, *words, flash=flash, is_here=request.host is None)
-    depths, coefficients = _depths(spec, asked), released()
+    applied = _applied(request, asked.host, run)
+    depths, coefficients = _depths(spec, asked), applied.coefficients
     forecasts = tuple(
-        Forecast(n_gen, depth, predict(spec, Question(load, asked.host, run), coefficients))
+        Forecast(n_gen, depth, predict(spec, Question(load, applied.host, run), coefficients))
         for depth in depths
         for n_gen, load in _workloads(asked, depth)
     )
@@ -239,7 +261,7 @@ def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> 
         *_context_notes(spec, n_context),
         *(w for f in forecasts for w in f.prediction.warnings),
         *_backend_notes(request, run, asked.host),
-        *asked.host_notes,
+        *_host_notes(asked, applied),
     )
     memory = fit(
         spec,
@@ -251,7 +273,9 @@ def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> 
         flash_attention=asked.flash_attention,
     )
     digest = coefficients.digest
-    return Answer(spec, asked, run, forecasts, memory, digest, tuple(dict.fromkeys(warnings)))
+    return Answer(
+        spec, asked, run, forecasts, memory, digest, tuple(dict.fromkeys(warnings)), applied.summary
+    )
 
 
 def run(request: Request, output: str) -> int:
