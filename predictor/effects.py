@@ -57,6 +57,19 @@ def effects_of(term: Term, phase: Phase, host: Host, run: Run, shape: Shape) -> 
     return (*own, *extra, *_whole(phase, host, run, shape))
 
 
+def own_effects(term: Term, phase: Phase, host: Host, run: Run) -> tuple[Effect, ...]:
+    """Return the effects that only a calibration of this host fits; elsewhere they are 0."""
+    where = f"{host.name}|{run.backend}|{run.runtime}"
+    found = [(f"{phase}/{term.kind}|host={where}", 1.0)]
+    if term.kind in ("memory", "compute"):
+        found.append((f"{phase}/{term.kind}|hosttype={term.type}|{where}", 1.0))
+        if term.component == "experts":
+            found.append((f"{phase}/{term.kind}|hostmoe={where}", 1.0))
+        elif term.component == "head":
+            found.append((f"{phase}/{term.kind}|hosthead={where}", 1.0))
+    return tuple(found)
+
+
 def chip_effect(phase: Phase, host: Host, backend: str) -> str:
     """Return the name of a chip's own effect on a phase's whole time."""
     side = "CPU" if backend == "CPU" else "GPU"

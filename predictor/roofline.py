@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from tokcast.predictor.coefficients import Coefficients
-from tokcast.predictor.effects import Shape, chip_effect, effects_of, family_effect
+from tokcast.predictor.effects import Shape, chip_effect, effects_of, family_effect, own_effects
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Phase, Work, Workload, ledger
 from tokcast.predictor.prediction import Bound, ComponentTime, Evidence, Prediction
@@ -49,8 +49,10 @@ def shape_of(spec: ModelSpec, workload: Workload) -> Shape:
 
 def scale(effects: Mapping[str, float], term: Term, q: Question, shape: Shape) -> float:
     """Return the fitted multiple of a term's time at nameplate peaks."""
-    pairs = effects_of(term, q.workload.phase, q.host, q.run, shape)
-    return math.exp(sum(effects.get(name, 0.0) * value for name, value in pairs))
+    phase = q.workload.phase
+    pairs = effects_of(term, phase, q.host, q.run, shape)
+    own = own_effects(term, phase, q.host, q.run)
+    return math.exp(sum(effects.get(name, 0.0) * value for name, value in (*pairs, *own)))
 
 
 def evidence_of(coefficients: Coefficients, q: Question) -> Evidence:
