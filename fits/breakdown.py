@@ -50,9 +50,7 @@ KEYS: Mapping[str, Callable[[Observation], str]] = {
 }
 
 
-def breakdown(
-    observations: Sequence[Observation], residual: Floats
-) -> dict[str, dict[str, Score]]:
+def breakdown(observations: Sequence[Observation], residual: Floats) -> dict[str, dict[str, Score]]:
     """Return the scores by class of each key, classes of too few rows left out."""
     known = np.isfinite(residual)
     hosts = np.array([o.host.name for o in observations])

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from tokcast.fits.calibrate import OWN
+from tokcast.fits.calibrate import OWN, SCALE
 from tokcast.fits.design import design
 from tokcast.fits.estimate import Design, Estimate, Rows, fit, predict_log_rate
 from tokcast.fits.observations import Observation
@@ -27,8 +27,6 @@ from tokcast.predictor.terms import Run, Term
 Floats = npt.NDArray[np.float64]
 SHOTS = (0, 1, 3, 10)
 N_DRAWS = 5
-# How far published rows of one host scatter about a fit that knows it, in log units.
-SCALE = 0.1
 
 
 def _own(term: Term, phase: Phase, host: Host, run: Run, _: Shape) -> tuple[Effect, ...]:
@@ -46,11 +44,11 @@ def host_design(observations: Sequence[Observation], effects: Mapping[str, float
     return replace(own, seconds=own.seconds * np.exp(known.cells @ theta)[known.cell])
 
 
-def calibrated(d: Design, rows: Rows, scale: float = SCALE) -> Floats:
+def calibrated(d: Design, rows: Rows) -> Floats:
     """Return the own effects (n_effects,) that some rows of a host's design speak for."""
     prior = prior_of(d.names, OWN)
     unknown = np.full(prior.mean.size, np.nan)
-    start = Estimate(d.names, prior.mean, unknown, prior, scale, 0, 0, False)
+    start = Estimate(d.names, prior.mean, unknown, prior, SCALE, 0, 0, False)
     part = d.take(rows)
     return fit(replace(part, weight=np.ones(rows.size)), prior, start).theta
 
@@ -100,10 +98,13 @@ def error_curve(
     effects: Sequence[Mapping[str, float]],
     shots: Sequence[int] = SHOTS,
 ) -> list[Shot]:
-    """Return the error over k; `effects` are, for each observation, of a fit without its host."""
-    by_host: dict[str, list[int]] = defaultdict(list)
+    """Return the error over k; `effects` are, for each observation, of a fit without its host.
+
+    A host is a chip under one backend and runtime, what one calibration is of.
+    """
+    by_host: dict[tuple[str, str, str], list[int]] = defaultdict(list)
     for i, o in enumerate(observations):
-        by_host[o.host.name].append(i)
+        by_host[o.host.name, o.run.backend, o.run.runtime].append(i)
     errors: dict[int, list[Floats]] = {k: [] for k in shots}
     means: dict[int, list[float]] = {k: [] for k in shots}
     for seed, rows in enumerate(by_host.values()):
