@@ -35,7 +35,7 @@ def sure_table(title: str, scores: Sequence[SplitScore]) -> Table:
     columns = (title, *(f"{name}, {100 * LEVEL:.0f} %" for name in ("median", "MAPE", "host mean")))
     rows = tuple(
         (
-            f"{s.name}; {s.rows}",
+            s.rows,
             *(
                 f"{low:.1f} to {high:.1f}"
                 for low, high in (s.sure.median_ape, s.sure.mape, s.sure.host_mean_mape)
