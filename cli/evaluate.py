@@ -38,7 +38,7 @@ def _workers(cluster: str | None) -> Iterator[None]:
         yield
         return
     try:
-        from distributed import Client
+        import distributed
         from joblib import parallel_config
     except ImportError as error:
         raise InputError(
@@ -47,7 +47,8 @@ def _workers(cluster: str | None) -> Iterator[None]:
         ) from error
     given: dict[str, Any] = {"n_workers": 2, "threads_per_worker": 1, "dashboard_address": None}
     try:
-        client = Client(**given) if cluster == "local" else Client(cluster, timeout="10s")
+        connect: Any = distributed.Client
+        client = connect(**given) if cluster == "local" else connect(cluster, timeout="10s")
     except (OSError, TimeoutError, ValueError) as error:
         raise InputError(
             f"--cluster {cluster}: no scheduler answers ({error}); expected local or an address"
