@@ -52,7 +52,7 @@ class _Terms:
     def add(self, o: Observation, workload: Workload, works: Sequence[Work], part: int) -> None:
         """Add the terms of one workload of an observation."""
         shape = shape_of(o.spec, workload)
-        for term in terms(works, o.host, workload.phase):
+        for term in terms(works, o.host, o.run, workload.phase):
             self.seconds.append(term.seconds)
             self.cell.append(self.cells[self.labels(term, workload.phase, o.host, o.run, shape)])
             group = self.groups[part, term.group]

@@ -131,7 +131,7 @@ PREFILL = (
     Belief("compute|stackfamily=", 0.2, shared=True),
     Belief("compute~flashfamily", 0.1, shared=True),
     Belief("compute~flash", 0.1),
-    Belief("compute~threads", 0.2, -0.9),
+    Belief("compute~threads", 0.2),
     Belief("compute~oversubscribed", 0.2, 0.1),
     Belief("compute~int8|CUDA", 0.3, -0.4),
     Belief("compute~int8|CPU", 0.3, -0.3),

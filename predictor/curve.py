@@ -53,14 +53,14 @@ def decode_curve(spec: ModelSpec, q: Question, coefficients: Coefficients) -> De
         by_byte, by_flop = (
             sum(t.seconds * scale(coefficients.effects, t, q, shape) for t in found)
             for found in (
-                term_pair(replace(one, flops=0.0), q.host, "decode"),
-                term_pair(replace(one, bytes=0.0), q.host, "decode"),
+                term_pair(replace(one, flops=0.0), q.host, q.run, "decode"),
+                term_pair(replace(one, bytes=0.0), q.host, q.run, "decode"),
             )
         )
         seconds_per[work.component, work.type] = (by_byte, by_flop)
     fixed = [
         t
-        for t in terms(compiled.fixed + moving, q.host, "decode")
+        for t in terms(compiled.fixed + moving, q.host, q.run, "decode")
         if (t.component, t.type) not in seconds_per
     ]
     low, high = interval_of(spec, q, coefficients)

@@ -216,10 +216,9 @@ def _cpu_class(prefix: str, t: Traits) -> Iterator[Effect]:
 def _decode_compute(prefix: str, term: Term, t: Traits, run: Run) -> Iterator[Effect]:
     backend = run.backend
     which = f"{backend}|{run.runtime}" if backend == "CPU" else backend
-    yield f"{prefix}~cores|{_side(t, run)}", _log_cores(t, run)
     yield f"{prefix}~year|{backend}", _age(run)
-    if backend == "CPU":
-        yield from _cpu_class(prefix, t)
+    if backend != "CPU":
+        yield f"{prefix}~cores|{_side(t, run)}", _log_cores(t, run)
     yield f"{prefix}|type={term.type}", 1.0
     yield f"{prefix}|typebackend={term.type}|{which}", 1.0
 

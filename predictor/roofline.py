@@ -191,7 +191,7 @@ def predict(spec: ModelSpec, q: Question, coefficients: Coefficients) -> Predict
     """Return tokens/s with an interval, its components and its evidence."""
     works = ledger(spec, q.workload)
     shape = shape_of(spec, q.workload)
-    found = terms(works, q.host, q.workload.phase)
+    found = terms(works, q.host, q.run, q.workload.phase)
     scales = [scale(coefficients.effects, t, q, shape) for t in found]
     shares = shares_of(found, scales, q.workload.phase)
     seconds = sum(share.seconds for share in shares)

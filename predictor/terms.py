@@ -87,12 +87,19 @@ def _bits(type_name: str) -> float:
         return 8.0
 
 
-def term_pair(work: Work, host: Host, phase: Phase) -> Iterator[Term]:
+def cores_at_work(host: Host, run: Run) -> float:
+    """Return the share of a processor's cores that the threads asked for keep busy; 1 for a GPU."""
+    if run.backend != "CPU" or not run.n_threads or not host.n_cores:
+        return 1.0
+    return min(run.n_threads / host.n_cores, 1.0)
+
+
+def term_pair(work: Work, host: Host, run: Run, phase: Phase) -> Iterator[Term]:
     """Yield the memory and the compute term of one component."""
     kind = _KIND_OF.get(work.component)
     memory_kind = kind or "memory"
     compute_kind = kind or "compute"
-    fp32 = traits_of(host).fp32_flops_per_s
+    fp32 = traits_of(host).fp32_flops_per_s * cores_at_work(host, run)
     if work.bytes:
         yield Term(memory_kind, work.component, work.type, work.bytes / host.bytes_per_s)
     if work.flops and kind not in ("cache", "state", "activation"):
@@ -102,9 +109,9 @@ def term_pair(work: Work, host: Host, phase: Phase) -> Iterator[Term]:
         yield Term("tile", work.component, work.type, 2 * TILE_ROWS * weights / fp32)
 
 
-def terms(works: Iterable[Work], host: Host, phase: Phase) -> tuple[Term, ...]:
+def terms(works: Iterable[Work], host: Host, run: Run, phase: Phase) -> tuple[Term, ...]:
     """Return the terms of a ledger; its launches are one term."""
     listed = tuple(works)
-    found = [t for w in listed for t in term_pair(w, host, phase)]
+    found = [t for w in listed for t in term_pair(w, host, run, phase)]
     launches = sum(w.n_launches for w in listed)
     return (*found, Term("launch", "launches", "", launches * LAUNCH_SECONDS))

@@ -158,7 +158,7 @@ def test_depth_beyond_the_data_is_said() -> None:
 
 def test_terms_account_for_every_byte_and_launch() -> None:
     works = ledger(MOE, Workload("prefill", n_prompt=700, n_depth=50))
-    found = terms(works, HOST, "prefill")
+    found = terms(works, HOST, Run(), "prefill")
     moved = sum(t.seconds for t in found if t.kind in ("memory", "cache", "activation"))
     assert moved == pytest.approx(sum(w.bytes for w in works) / HOST.bytes_per_s)
     done = sum(t.seconds for t in found if t.kind in ("compute", "attention"))
@@ -176,7 +176,7 @@ def test_components_add_up_to_the_prediction() -> None:
 
 def test_an_unknown_type_is_predicted_as_a_byte_a_weight() -> None:
     odd = Work("ffn", "TYPE_99", 1e9, 2e9, 1.0)
-    tile = next(t for t in terms([odd], HOST, "prefill") if t.kind == "tile")
+    tile = next(t for t in terms([odd], HOST, Run(), "prefill") if t.kind == "tile")
     assert tile.seconds == pytest.approx(2 * TILE_ROWS * 1e9 / 1e13)
 
 
@@ -189,3 +189,15 @@ def test_dual_issue_is_not_counted_as_fp32_rate() -> None:
 def test_the_interval_is_in_log_space() -> None:
     p = predict(LLAMA, question("decode"), NAMEPLATE)
     assert p.low == pytest.approx(p.tok_per_s * math.exp(-0.2))
+
+
+def test_half_the_threads_take_twice_the_arithmetic_and_the_same_memory() -> None:
+    cpu = replace(HOST, kind="cpu", n_cores=8)
+    works = ledger(LLAMA, Workload("decode"))
+    whole, half, more = (
+        terms(works, cpu, Run(backend="CPU", n_threads=n), "decode") for n in (8, 4, 16)
+    )
+    assert whole == more
+    for a, b in zip(whole, half, strict=True):
+        factor = 2 if a.kind in ("compute", "attention") else 1
+        assert b.seconds == pytest.approx(factor * a.seconds)
