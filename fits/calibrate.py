@@ -21,7 +21,7 @@ from scipy.stats import t as student
 from tokcast.fits.estimate import Design, Estimate, Prior, fit, predict_log_rate
 from tokcast.fits.priors import Belief, prior_of
 from tokcast.predictor.coefficients import Coefficients
-from tokcast.predictor.effects import Effect, chip_effect, own_effects
+from tokcast.predictor.effects import Effect, Shape, chip_effect, own_effects
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Phase, Workload, ledger
 from tokcast.predictor.roofline import Question, scale, shape_of, tokens_of
@@ -49,6 +49,7 @@ OWN = (
     Belief("|host=", 0.5),
     Belief("prefill/compute|hosttype=", 0.6),
     Belief("|hosttype=", 0.4),
+    Belief("~hostwidth=", 0.15),
     Belief("|hostmoe=", 0.4),
     Belief("|hosthead=", 0.3),
 )
@@ -107,10 +108,11 @@ class _Index(dict[object, int]):
         return self[key]
 
 
-def _own(term: Term, phase: Phase, host: Host, run: Run) -> tuple[Effect, ...]:
+def _own(term: Term, q: Question, shape: Shape) -> tuple[Effect, ...]:
     """Return the effects of this host alone that scale a term."""
+    phase, host, run = q.workload.phase, q.host, q.run
     whole = (chip_effect(phase, host, run.backend), 1.0)
-    return (whole, *own_effects(term, phase, host, run))
+    return (whole, *own_effects(term, phase, host, run, shape))
 
 
 def own_design(points: Sequence[Point], host: Host, run: Run, released: Coefficients) -> Design:
@@ -126,9 +128,9 @@ def own_design(points: Sequence[Point], host: Host, run: Run, released: Coeffici
     for i, point in enumerate(points):
         q = Question(point.workload, host, run)
         shape = shape_of(point.spec, point.workload)
-        for term in terms(ledger(point.spec, point.workload), host, point.workload.phase):
+        for term in terms(ledger(point.spec, point.workload), host, run, point.workload.phase):
             seconds.append(term.seconds * scale(released.effects, term, q, shape))
-            cell.append(cells[_own(term, point.workload.phase, host, run)])
+            cell.append(cells[_own(term, q, shape)])
             group.append(groups[i, term.group])
             if group[-1] == len(part):
                 part.append(i)
