@@ -29,8 +29,11 @@ SHOTS = (0, 1, 3, 10)
 N_DRAWS = 5
 
 
-def _own(term: Term, phase: Phase, host: Host, run: Run, _: Shape) -> tuple[Effect, ...]:
-    return ((chip_effect(phase, host, run.backend), 1.0), *own_effects(term, phase, host, run))
+def _own(term: Term, phase: Phase, host: Host, run: Run, shape: Shape) -> tuple[Effect, ...]:
+    return (
+        (chip_effect(phase, host, run.backend), 1.0),
+        *own_effects(term, phase, host, run, shape),
+    )
 
 
 def host_design(observations: Sequence[Observation], effects: Mapping[str, float]) -> Design:

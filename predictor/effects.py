@@ -23,6 +23,8 @@ Effect = tuple[str, float]
 # without covariates describe a middling host. They are conventions, not results.
 CENTRE_YEAR = 2025.5
 CENTRE_WIDTH = 4096.0
+# A calibration's synthetic models are smaller.
+CENTRE_OWN_WIDTH = 1024.0
 CENTRE_CLOCK_HZ = 2e9
 FLOAT_TYPES = frozenset({"F16", "BF16", "F32"})
 # Before this date llama.cpp's CUDA backend multiplied quantized weights through cuBLAS in FP16.
@@ -57,12 +59,14 @@ def effects_of(term: Term, phase: Phase, host: Host, run: Run, shape: Shape) -> 
     return (*own, *extra, *_whole(phase, host, run, shape))
 
 
-def own_effects(term: Term, phase: Phase, host: Host, run: Run) -> tuple[Effect, ...]:
+def own_effects(term: Term, phase: Phase, host: Host, run: Run, shape: Shape) -> tuple[Effect, ...]:
     """Return the effects that only a calibration of this host fits; elsewhere they are 0."""
     where = f"{host.name}|{run.backend}|{run.runtime}"
     found = [(f"{phase}/{term.kind}|host={where}", 1.0)]
     if term.kind in ("memory", "compute"):
         found.append((f"{phase}/{term.kind}|hosttype={term.type}|{where}", 1.0))
+        width = math.log(max(shape.embedding_length, 1) / CENTRE_OWN_WIDTH)
+        found.append((f"{phase}/{term.kind}~hostwidth={where}", width))
         if term.component == "experts":
             found.append((f"{phase}/{term.kind}|hostmoe={where}", 1.0))
         elif term.component == "head":

@@ -51,7 +51,7 @@ def scale(effects: Mapping[str, float], term: Term, q: Question, shape: Shape) -
     """Return the fitted multiple of a term's time at nameplate peaks."""
     phase = q.workload.phase
     pairs = effects_of(term, phase, q.host, q.run, shape)
-    own = own_effects(term, phase, q.host, q.run)
+    own = own_effects(term, phase, q.host, q.run, shape)
     return math.exp(sum(effects.get(name, 0.0) * value for name, value in (*pairs, *own)))
 
 
