@@ -1,7 +1,10 @@
 """Fits without a part of the rows: each part predicted by a fit that did not see it."""
 
-from collections.abc import Callable, Sequence
+import contextlib
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -55,20 +58,30 @@ class Fitter:
         digests = [fit_digest(base, train) for train, _ in splits]
         found = {k: self.store.load(d, self.design, start.prior) for k, d in enumerate(digests)}
         missing = [k for k, e in found.items() if e is None]
-        fitted = Parallel(n_jobs=-1, return_as="generator_unordered")(
-            delayed(_fit_part)(k, self.design.take(splits[k][0]), start) for k in missing
-        )
+        tasks = (delayed(_fit_part)(k, self.design.take(splits[k][0]), start) for k in missing)
         self.progress(f"{len(splits) - len(missing)}/{len(splits)}")
-        for n, (k, estimate) in enumerate(fitted, len(splits) - len(missing) + 1):
-            self.store.save(digests[k], estimate)
-            found[k] = estimate
-            self.progress(f"{n}/{len(splits)}")
+        with _results(tasks) as fitted:
+            for n, (k, estimate) in enumerate(fitted, len(splits) - len(missing) + 1):
+                self.store.save(digests[k], estimate)
+                found[k] = estimate
+                self.progress(f"{n}/{len(splits)}")
         thetas = [e.theta for e in found.values() if e is not None]
         residual = np.full(self.design.log_rate.size, np.nan)
         for (_, test), theta in zip(splits, thetas, strict=True):
             part = self.design.take(test)
             residual[test] = part.log_rate - predict_log_rate(part, theta)
         return Held(tuple(splits), tuple(thetas), residual)
+
+
+@contextlib.contextmanager
+def _results(tasks: Iterable[Any]) -> Iterator[Iterable[tuple[int, Estimate]]]:
+    """Give the outcomes as they come; the rest is called off when the caller stops."""
+    fitted = Parallel(n_jobs=-1, return_as="generator_unordered")(tasks)
+    with warnings.catch_warnings():
+        # joblib complains of what was called off, which is what was wanted.
+        warnings.filterwarnings("ignore", message=r"\d+ tasks ")
+        with contextlib.closing(fitted):
+            yield fitted
 
 
 def _fit_part(k: int, part: Design, start: Estimate) -> tuple[int, Estimate]:
