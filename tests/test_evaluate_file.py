@@ -1,6 +1,7 @@
 """`tokcast evaluate --on`: bad rows are counted and explained, the rest is scored."""
 
 import json
+import sys
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -108,6 +109,11 @@ def test_what_is_refused(tmp_path: Path) -> None:
     assert "no such folder" in refused("evaluate", "--save", tmp_path / "none")
     assert "--folds" in refused("evaluate", "--folds", "1")
     assert "expected one of" in refused("evaluate", "-o", "xml")
+
+
+def test_a_cluster_needs_dask(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert "dask is not installed" in refused("evaluate", "--cluster", "local")
 
 
 def test_rows_alike_are_looked_up_once() -> None:
