@@ -24,8 +24,6 @@ Split = tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]
 # Reference and held-out models of a host: this many at least, a third of them held out.
 FEWEST_MODELS = 4
 FEWEST_PAIRS = 2
-# The paper measured on two Apple M4 Max systems and an NVIDIA RTX 5080.
-PAPER_CHIPS = ("Apple M4 Max", "NVIDIA GeForce RTX 5080")
 
 
 def decode_seconds(o: Observation, active: bool) -> float:
@@ -101,25 +99,19 @@ def paper_scores(
         if is_p2
         else "active parameters, factor per type",
     }
-    their_chips = np.array([o.host.name.startswith(PAPER_CHIPS) for o in observations])
-    everywhere = np.ones(len(observations), dtype=bool)
-    own, left = list(host_splits(observations)), "host left out"
-    protocols = (
-        ("host's own reference models", own, everywhere),
-        (left, leave_host, everywhere),
-        (f"{left}, the paper's chips", leave_host, their_chips),
-    )
+    left = "host left out"
+    protocols = {"host's own reference models": list(host_splits(observations)), left: leave_host}
     made: dict[str, dict[str, Score]] = {}
-    for protocol, splits, rows in protocols:
+    for protocol, splits in protocols.items():
         found = {name: residuals(observations, splits, active) for active, name in names.items()}
-        if protocol.startswith(left):
+        if protocol == left:
             found["tokcast"] = ours
         made[protocol] = {
             name: score(values[known], list(hosts[known]))
             for name, values in found.items()
-            if (known := rows & np.isfinite(values)).any()
+            if (known := np.isfinite(values)).any()
         }
-    return {protocol: scores for protocol, scores in made.items() if scores}
+    return made
 
 
 # --- the low-bit ladder
