@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint bench oracles fit clean
+.PHONY: demo test lint bench ranking oracles fit clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -21,8 +21,9 @@ lint: $(STAMP)
 	for d in predictor hosts measurements fits cli; do ln -sfn "../../../$$d" "build/types/tokcast/$$d"; done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	ln -sfn ../../../api/__init__.py build/types/tokcast/__init__.py
 	$(BIN)/mypy
-	$(BIN)/lint-imports
+	PYTHONPATH=build/types $(BIN)/lint-imports
 
 test: lint
 	$(BIN)/pytest
@@ -32,6 +33,9 @@ oracles: $(STAMP)
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py
+
+ranking: $(STAMP)
+	$(BIN)/python benchmarks/ranking.py
 
 # Fit again, release the coefficients and their held-out error, and bring the docs up to date.
 fit: $(STAMP)

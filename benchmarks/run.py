@@ -17,11 +17,13 @@ from pathlib import Path
 
 from tokcast.fits.released import released
 from tokcast.hosts.registry import chip
+from tokcast.predictor import catalogue
 from tokcast.predictor.catalogue import header
 from tokcast.predictor.curve import decode_curve
 from tokcast.predictor.gguf import read_gguf_file
 from tokcast.predictor.ledger import Workload
 from tokcast.predictor.model import model_spec
+from tokcast.predictor.quantize_rules import FILE_TYPES
 from tokcast.predictor.roofline import Question
 from tokcast.predictor.sources import open_model
 from tokcast.predictor.terms import Run
@@ -180,6 +182,43 @@ def bench_predictions() -> bool:
     return ok
 
 
+def bench_select() -> bool:
+    """Time choosing among the catalogue in all its file types, and among 200 files of a server."""
+    ours = (str(BIN / "tokcast"), "select", "--host", "RTX 4090")
+    best, median = best_and_median(command(*ours))
+    n_rows = len(catalogue.names()) * len(FILE_TYPES)
+    what = f"tokcast select, {n_rows:,} candidates: median (best)"
+    text = f"{median:.2f} s ({best:.2f})"
+    ok = show(what, text, "<= 1.5 s", median <= 1.5)
+    peak = peak_memory_bytes(*ours)
+    ok &= show("  peak memory", f"{peak / 1e6:.0f} MB", "<= 300 MB", peak <= 300e6)
+    times = sorted(_select_from_a_server(n) for n in (200, 200, 200))
+    text = f"{times[1]:.2f} s ({times[0]:.2f})"
+    return ok & show("  200 headers, 50 ms latency: median (best)", text, "<= 3 s", times[1] <= 3)
+
+
+def _select_from_a_server(n: int) -> float:
+    """Return the seconds of a whole command on a repository of `n` files, each 50 ms away."""
+    from http_server import hub, serve
+
+    from tokcast.predictor.gguf_write import write_gguf
+
+    with serve() as server, tempfile.TemporaryDirectory() as home:
+        model = header("llama-3.2-3b", "Q4_K_M")
+        tokens = tuple(f"token-{i}" for i in range(32_000))
+        path = Path(home) / "m.gguf"
+        metadata = {**model.metadata, "tokenizer.ggml.tokens": tokens}
+        write_gguf(path, metadata, model.tensors, sparse_data=False)
+        hub(server, "o/r", {f"{i}/m-Q4_K_M.gguf": path.read_bytes() for i in range(n)})
+        for page in server.pages.values():
+            page.seconds_a_piece, page.piece = 0.05, 1 << 22
+        local = {"HOME": home, "TOKCAST_CACHE": home, "HF_ENDPOINT": server.url}
+        ours = (str(BIN / "tokcast"), "select", "o/r", "--host", "RTX 4090")
+        started = time.perf_counter()
+        subprocess.run(ours, env={**os.environ, **local}, stdout=subprocess.DEVNULL, check=True)
+        return time.perf_counter() - started
+
+
 def main() -> int:
     """Run every benchmark; exit code 1 when a target is missed."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -188,7 +227,13 @@ def main() -> int:
     if not model.exists():
         sys.exit(f"{model} is missing: run make oracles")
     print(f"model: {model.name}, {model.stat().st_size / 1e6:.0f} MB; {REPEATS} repetitions")
-    parts = [bench_header(model), bench_commands(model), bench_remote(model), bench_predictions()]
+    parts = [
+        bench_header(model),
+        bench_commands(model),
+        bench_remote(model),
+        bench_predictions(),
+        bench_select(),
+    ]
     return 0 if all(parts) else 1
 
 

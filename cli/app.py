@@ -102,6 +102,85 @@ def predict(
 
 
 @app.command()
+def select(
+    models: arg.Models = None,
+    search: arg.Search = None,
+    author: arg.Author = None,
+    limit: arg.Limit = "20",
+    local: arg.Local = False,
+    list_file: arg.ListFile = None,
+    host: arg.HostName = None,
+    backend: arg.Backend = None,
+    runtime: arg.Runtime = None,
+    bandwidth: arg.Bandwidth = None,
+    tflops: arg.Tflops = None,
+    memory: arg.Memory = None,
+    workload: arg.WorkloadName = None,
+    n_prompt: arg.OnePrompt = "512",
+    at_depth: arg.AtDepth = "0",
+    n_context: arg.HeldContext = None,
+    n_ubatch: arg.MicroBatch = "512",
+    type_k: arg.CacheTypeK = "f16",
+    type_v: arg.CacheTypeV = "f16",
+    flash_attn: arg.FlashAttention = "auto",
+    min_decode: arg.MinDecode = None,
+    max_ttft: arg.MaxTtft = None,
+    max_turn: arg.MaxTurn = None,
+    quality_floor: arg.QualityFloor = None,
+    licence: arg.Licences = None,
+    sort: arg.Sort = "size",
+    top: arg.Top = "15",
+    quants: arg.Quants = False,
+    why: arg.Why = None,
+    what_if: arg.WhatIf = None,
+    hosts: arg.Hosts = None,
+    plot: arg.Plot = None,
+    offline: arg.Offline = False,
+    output: arg.Output = "table",
+) -> None:
+    """Choose a model and a quantization to run on a host.
+
+    Example: tokcast select --host "RTX 4090" --min-decode 30 --at-depth 16k
+    """
+    from tokcast.cli import select as command
+    from tokcast.cli.select_request import Request, Show
+
+    request = Request(
+        addresses=tuple(models or ()),
+        search=search,
+        author=author,
+        limit=limit,
+        is_local=local,
+        list_file=list_file,
+        host=host,
+        backend=backend,
+        runtime=runtime,
+        bandwidth=bandwidth,
+        tflops=tflops,
+        memory=memory,
+        workload=workload,
+        n_prompt=n_prompt,
+        at_depth=at_depth,
+        n_context=n_context,
+        n_ubatch=n_ubatch,
+        type_k=type_k,
+        type_v=type_v,
+        flash_attn=flash_attn,
+        min_decode=min_decode,
+        max_ttft=max_ttft,
+        max_turn=max_turn,
+        quality_floor=quality_floor,
+        licences=tuple(licence or ()),
+        sort=sort,
+        offline=offline,
+    )
+    show = Show(
+        top=top, quants=quants, why=why, what_if=tuple(what_if or ()), hosts=hosts, plot=plot
+    )
+    raise typer.Exit(command.run(request, show, output))
+
+
+@app.command()
 def inspect(
     model: arg.OneModel,
     tensors: arg.Tensors = False,

@@ -117,3 +117,67 @@ NamePart = Annotated[
     str | None, typer.Argument(metavar="TEXT", help="Only chips whose name holds this.")
 ]
 Chip = Annotated[str, typer.Argument(metavar="NAME", help="A chip, as in --host.")]
+Search = Annotated[
+    str | None, typer.Option("--search", metavar="TEXT", help="Search the Hub for repositories.")
+]
+Author = Annotated[
+    str | None, typer.Option("--author", metavar="NAME", help="Repositories of the Hub by NAME.")
+]
+Limit = Annotated[str, typer.Option("--limit", metavar="N", help="Repositories a search may find.")]
+Local = Annotated[
+    bool, typer.Option("--local", help="Models that other programs keep on this machine.")
+]
+ListFile = Annotated[
+    str | None, typer.Option("--list", metavar="FILE", help="Models to choose from, one a line.")
+]
+AtDepth = Annotated[
+    str, typer.Option("--at-depth", "-d", metavar="N", help="Tokens cached before the prompt.")
+]
+OnePrompt = Annotated[
+    str, typer.Option("-p", "--n-prompt", metavar="N", help="Tokens of the prompt.")
+]
+HeldContext = Annotated[
+    str | None,
+    typer.Option("-c", "--context", "--ctx-size", metavar="N", help="Context to hold in memory."),
+]
+MinDecode = Annotated[
+    str | None, typer.Option("--min-decode", metavar="TOK/S", help="Slowest generation.")
+]
+MaxTtft = Annotated[
+    str | None, typer.Option("--max-ttft", metavar="TIME", help="Longest wait for a first token.")
+]
+MaxTurn = Annotated[
+    str | None, typer.Option("--max-turn", metavar="TIME", help="Longest turn of a --workload.")
+]
+WorkloadName = Annotated[
+    str | None,
+    typer.Option("--workload", metavar="NAME", help="Lengths of real use, as chat or rag."),
+]
+Licences = Annotated[
+    list[str] | None, typer.Option("--license", metavar="NAME", help="Licences that will do.")
+]
+QualityFloor = Annotated[
+    str | None,
+    typer.Option("--quality-floor", metavar="LOSS", help="Largest published loss, as 2% or 1.02."),
+]
+Sort = Annotated[
+    str,
+    typer.Option("--sort", metavar="GOAL", help="size, speed, quality, turn or memory."),
+]
+Top = Annotated[str, typer.Option("--top", metavar="N", help="Lines of the table.")]
+Quants = Annotated[
+    bool, typer.Option("--quants", help="Every quantization, not only each model's best.")
+]
+Why = Annotated[
+    str | None, typer.Option("--why", metavar="MODEL", help="What ruled a model out, by how much.")
+]
+WhatIf = Annotated[
+    list[str] | None, typer.Option("--what-if", metavar="HOST", help="The same on another host.")
+]
+Hosts = Annotated[
+    str | None,
+    typer.Option("--hosts", metavar="FILE", help="Which of these hosts will do; all for all."),
+]
+Plot = Annotated[
+    str | None, typer.Option("--plot", metavar="FILE", help="Draw speed over loss into an .svg.")
+]

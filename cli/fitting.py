@@ -57,7 +57,7 @@ def fit(
     flash_attention: bool,
 ) -> Fit:
     """Return whether a context fits the host; raises InputError as `memory` does."""
-    available = _available_bytes(host)
+    available = available_bytes(host)
     use = memory(spec, n_context, type_k, type_v, n_ubatch, flash_attention)
     largest = None
     if available is not None:
@@ -67,7 +67,8 @@ def fit(
     return Fit(use, n_context, host.is_unified, available, largest)
 
 
-def _available_bytes(host: Host) -> float | None:
+def available_bytes(host: Host) -> float | None:
+    """Return the memory that a model may take on a host, None where it is not known."""
     known = host.memory_bytes or max(host.memory_options_bytes, default=0.0)
     if not known:
         return None

@@ -153,3 +153,14 @@ def _named(name: str) -> tuple[Host, tuple[str, ...]]:
     # What the registry says of a chip is for `hosts show`; what the spelling leaves open is not.
     known = chip(host.name).notes
     return host, tuple(note for note in host.notes if note not in known)
+
+
+def number(text: str, flag: str, expected: str) -> float:
+    """Return a positive number; raises InputError naming the flag."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < MAX_COUNT:
+        raise InputError(f"{flag} {cut(text, 40)!r}: expected {expected}, a number above 0")
+    return value

@@ -135,11 +135,12 @@ def parse(request: Request) -> Asked:
         flash_attention=flash_attention(request.flash_attn),
         n_context=None if context is None else one_count(context, "-c"),
         host=host,
-        host_notes=(*notes, *memory_notes(host), *_several_devices(host)),
+        host_notes=(*notes, *memory_notes(host), *several_devices_notes(host)),
     )
 
 
-def _several_devices(host: Host) -> tuple[str, ...]:
+def several_devices_notes(host: Host) -> tuple[str, ...]:
+    """Return what is assumed of several devices."""
     if host.n_devices == 1:
         return ()
     return (
@@ -177,6 +178,18 @@ def _backend_notes(request: Request, run: Run, host: Host) -> tuple[str, ...]:
     return (f"backend {run.backend} assumed; --backend says otherwise",)
 
 
+def run_with(runtime: str, backend: str, flash_attn: str, is_here: bool) -> Run:
+    """Return a run of today; `is_here` on this machine, whose system is known."""
+    return Run(
+        runtime=runtime,
+        backend=backend,
+        stack=backend,
+        year=released().newest,
+        flash_attention=None if flash_attn == "auto" else flash_attention(flash_attn),
+        system=platform.system() if is_here else "",
+    )
+
+
 def answer(address: str, request: Request, asked: Asked) -> Answer:
     """Return the prediction for one model address; raises InputError on bad input."""
     spec = model_spec(open_model(address, offline=request.offline or None))
@@ -184,14 +197,7 @@ def answer(address: str, request: Request, asked: Asked) -> Answer:
         raise InputError(f"{address}: holds no weights, only a vocabulary; nothing to predict")
     runtime = runtime_of(request.runtime, spec.format)
     backend = backend_of(request.backend, runtime, asked.host)
-    run = Run(
-        runtime=runtime,
-        backend=backend,
-        stack=backend,
-        year=released().newest,
-        flash_attention=None if request.flash_attn == "auto" else asked.flash_attention,
-        system=platform.system() if request.host is None else "",
-    )
+    run = run_with(runtime, backend, request.flash_attn, is_here=request.host is None)
     depths, coefficients = _depths(spec, asked), released()
     forecasts = tuple(
         Forecast(n_gen, depth, predict(spec, Question(load, asked.host, run), coefficients))

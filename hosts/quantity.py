@@ -11,6 +11,7 @@ _BYTES = re.compile(_NUMBER + r"(?:([kmgt]?)(?:i?b)?)\s*", re.IGNORECASE)
 _COUNT = re.compile(_NUMBER + r"([kmg]?)i?\s*", re.IGNORECASE)
 _BANDWIDTH = re.compile(_NUMBER + r"(?:([mgt])b/s)?\s*", re.IGNORECASE)
 _RATE = re.compile(_NUMBER + r"(?:([gtp])flop(?:s|/s)?)?\s*", re.IGNORECASE)
+_SECONDS = re.compile(_NUMBER + r"(ms|s|min)?\s*", re.IGNORECASE)
 _SMALLEST_BARE_BYTES = 2**20
 
 
@@ -43,6 +44,16 @@ def parse_count(text: str, *, minimum: int = 0) -> int:
     if not math.isfinite(number) or number != int(number) or number < minimum:
         raise InputError(f"count {text!r}: expected {expected}")
     return int(number)
+
+
+def parse_seconds(text: str) -> float:
+    """Return seconds from `3`, `3s`, `500ms` or `2min`; raises InputError for another text."""
+    expected = "a time such as 3s, 500ms or 2min"
+    match = _SECONDS.fullmatch(text)
+    if match is None:
+        raise InputError(f"time {text!r}: expected {expected}")
+    scale = {"ms": 1e-3, "s": 1.0, "min": 60.0}[(match[2] or "s").lower()]
+    return _positive(match[1], text, "time", expected) * scale
 
 
 def parse_bandwidth(text: str) -> float:

@@ -25,7 +25,7 @@ from tokcast.predictor.shapes import shapes
 from tokcast.predictor.text import printable
 
 _DATA = Path(__file__).with_name("data") / "catalogue.json"
-_MLX_FILE_TYPES = ("mlx-bf16", "mlx-8bit", "mlx-6bit", "mlx-5bit", "mlx-4bit", "mlx-3bit")
+MLX_FILE_TYPES = ("mlx-bf16", "mlx-8bit", "mlx-6bit", "mlx-5bit", "mlx-4bit", "mlx-3bit")
 # llama-quantize takes these short forms too
 _SHORT = {"Q3_K": "Q3_K_M", "Q4_K": "Q4_K_M", "Q5_K": "Q5_K_M", "MXFP4": "MXFP4_MOE"}
 _WORD = re.compile(r"\d+(?:\.\d+)*[a-z]*|[a-z]+")
@@ -91,7 +91,7 @@ def names() -> tuple[str, ...]:
 
 def file_types() -> tuple[str, ...]:
     """Return the file types that `header` takes; MLX ones also with `-g32` or `-g128`."""
-    return (*FILE_TYPES, *_MLX_FILE_TYPES)
+    return (*FILE_TYPES, *MLX_FILE_TYPES)
 
 
 def entry(name: str) -> Entry:
@@ -138,7 +138,7 @@ def header(name: str, file_type: str) -> Header:
             tensors=tuple(_tensors(shapes(arch), types)),
             source=f"{model.name}@{mlx.name}",
         )
-    known = _file_type(file_type)
+    known = gguf_file_type(file_type)
     types = assign(model.architecture, known, experts_as=model.experts_as)
     return Header(
         format="gguf",
@@ -154,12 +154,15 @@ def _tensors(named: Iterable[tuple[str, Shape]], types: dict[str, str]) -> Itera
         for size in shape:
             count *= size
         yield Tensor(
-            name, shape, types[name], count // _block(types[name])[0] * _block(types[name])[1]
+            name,
+            shape,
+            types[name],
+            count // type_block(types[name])[0] * type_block(types[name])[1],
         )
 
 
 @cache
-def _block(name: str) -> tuple[int, int]:
+def type_block(name: str) -> tuple[int, int]:
     """Return elements and bytes of the smallest unit a type is stored in."""
     known = TYPES_BY_NAME.get(name)
     if known is not None:
@@ -192,10 +195,15 @@ def _index() -> tuple[dict[Key, str], dict[Key, str]]:
     return exact, {_plain_words(words): name for words, name in exact.items()}
 
 
-def _find(name: str) -> str:
+def known_name(name: str) -> str | None:
+    """Return the catalogue's name for a model, as `entry` would read it; None without one."""
     exact, plain = _index()
     words = _words(name)
-    found = exact.get(words) or plain.get(_plain_words(words))
+    return exact.get(words) or plain.get(_plain_words(words))
+
+
+def _find(name: str) -> str:
+    found = known_name(name)
     if found is None:
         nearest = ", ".join(_nearest(name, names()))
         raise InputError(
@@ -205,7 +213,8 @@ def _find(name: str) -> str:
     return found
 
 
-def _file_type(text: str) -> str:
+def gguf_file_type(text: str) -> str:
+    """Return a GGUF file type by any spelling; raises InputError naming the nearest."""
     spelled = text.upper().replace("-", "_")
     known = _SHORT.get(spelled, spelled)
     if known not in FILE_TYPES:

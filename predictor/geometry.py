@@ -50,7 +50,7 @@ class Geometry:
         self._architecture = architecture
         self._keys = keys
         self._windows = Windows(architecture, keys, n_block)
-        self._first_reusing = _first_reusing(architecture, keys, n_block)
+        self._first_reusing = first_reusing(architecture, keys, n_block)
         self._embedding_length = keys.count("embedding_length") or 0
         self.is_guessed = False
 
@@ -175,7 +175,8 @@ def _has_attention(block: Block) -> bool:
     return any(q in block for q in _QUERIES) and any(o in block for o in _OUTPUTS)
 
 
-def _first_reusing(architecture: str, keys: Keys, n_block: int) -> int | None:
+def first_reusing(architecture: str, keys: Keys, n_block: int) -> int | None:
+    """Return the first block that takes its cache from an earlier one, None without any."""
     shared = keys.count("attention.shared_kv_layers")
     if shared is not None:
         return max(n_block - shared, 0) if shared else None

@@ -82,12 +82,13 @@ def assign(
     return {
         name: experts_as
         if experts_as is not None and name.endswith("_exps.weight")
-        else _type(arch.arch, name, shape, file_type)
+        else type_of(arch.arch, name, shape, file_type)
         for name, shape in shapes(arch)
     }
 
 
-def _type(arch: str, name: str, shape: Shape, file_type: MlxFileType) -> str:
+def type_of(arch: str, name: str, shape: Shape, file_type: MlxFileType) -> str:
+    """Return the type of one tensor of an architecture."""
     bits, group = file_type.bits, file_type.group_size
     if bits is None or len(shape) < 2 or not name.endswith(".weight"):
         return "BF16"

@@ -63,7 +63,7 @@ def model_spec(header: Header) -> ModelSpec:
         tied_embeddings=_is_tied(architecture, tensors),
         confidence=confidence,
         source=header.source,
-        metadata=_shown_metadata(header.metadata, prefix),
+        metadata=shown_metadata(header.metadata, prefix),
         warnings=header.warnings + keys.warnings,
     )
 
@@ -130,6 +130,15 @@ def _warn_of_contents(
         return
     if tensors.n_vision:
         keys.warn(f"{tensors.n_vision} tensors of a vision or audio tower are not counted")
+    warn_of_architecture(architecture, keys)
+    told, seen = keys.count("block_count"), len(tensors.blocks)
+    n_mtp = seen - len(parts.layers)
+    if told is not None and told not in {seen, seen - n_mtp}:
+        keys.warn(f"block_count is {told}, the file holds {seen} blocks; the tensors are believed")
+
+
+def warn_of_architecture(architecture: str, keys: Keys) -> None:
+    """Keep a sentence about an architecture that this version does not read as a decoder."""
     if architecture in ENCODERS:
         keys.warn(f"{architecture} embeds text and decodes no tokens")
     elif architecture not in KNOWN:
@@ -137,10 +146,6 @@ def _warn_of_contents(
             f"architecture {shown(architecture)} is not known to this version; "
             "it was read from tensor names and shapes"
         )
-    told, seen = keys.count("block_count"), len(tensors.blocks)
-    n_mtp = seen - len(parts.layers)
-    if told is not None and told not in {seen, seen - n_mtp}:
-        keys.warn(f"block_count is {told}, the file holds {seen} blocks; the tensors are believed")
 
 
 def _is_tied(architecture: str, tensors: Sorted) -> bool:
@@ -182,9 +187,10 @@ def _text(metadata: Mapping[str, Value], key: str) -> str:
     return value if isinstance(value, str) else ""
 
 
-def _shown_metadata(
+def shown_metadata(
     metadata: Mapping[str, Value], prefix: str
 ) -> dict[str, str | int | float | bool]:
+    """Return the plain keys of a header that commands show."""
     names = (*_SHOWN, f"{prefix}.context_length", f"{prefix}.block_count")
     found = ((name, metadata.get(name)) for name in names)
     return {name: v for name, v in found if isinstance(v, str | int | float)}

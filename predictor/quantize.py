@@ -1,7 +1,7 @@
 """The type llama-quantize gives each tensor: the rules of `quantize_rules`, applied."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 
@@ -67,6 +67,7 @@ def _more(facts: _Facts) -> bool:
     )
 
 
+_BY_POSITION = ("first16", "first8", "middle", "more", "top2", "top4")
 CONDITIONS: dict[str, Callable[[_Facts], bool]] = {
     "first16": lambda f: f.position < f.count // 16,
     "first8": lambda f: f.position < f.count // 8,
@@ -82,16 +83,28 @@ CONDITIONS: dict[str, Callable[[_Facts], bool]] = {
 }
 
 
+@cache
+def _parsed(cell: str) -> tuple[tuple[tuple[Callable[[_Facts], bool], ...], str], ...]:
+    """Return a cell's choices: (conditions that all must hold, type)."""
+    choices = (choice.rpartition(":") for choice in cell.split())
+    return tuple(
+        (tuple(CONDITIONS[c] for c in conditions.split("&") if c), name)
+        for conditions, _, name in choices
+    )
+
+
 def _choose(cell: str, default: str, facts: _Facts) -> str:
-    for choice in cell.split():
-        conditions, _, name = choice.rpartition(":")
-        if all(CONDITIONS[c](facts) for c in conditions.split("&") if c):
+    for conditions, name in _parsed(cell):
+        for holds in conditions:
+            if not holds(facts):
+                break
+        else:
             return name
     return default
 
 
 @cache
-def _role(tail: str) -> str:
+def role_of(tail: str) -> str:
     """Return the part a tensor plays in the rules, from its name without the block."""
     if tail == "output.weight":
         return "output"
@@ -101,7 +114,14 @@ def _role(tail: str) -> str:
 
 
 @cache
-def _treatment(tail: str) -> str:
+def part_of(tail: str) -> str:
+    """Return the part under which a tensor is counted when fused matrices follow values."""
+    role = role_of(tail)
+    return "v" if role in _VALUE_LIKE else role
+
+
+@cache
+def treatment_of(tail: str) -> str:
     """Say whether a tensor of two or more dimensions is quantized, or what it stays."""
     if tail == _TOKEN_TO_EXPERT:
         return "I32"
@@ -110,9 +130,14 @@ def _treatment(tail: str) -> str:
     return "16 bit" if any(part in tail for part in _KEPT_16_BIT) else "quantized"
 
 
+def is_kept(tail: str) -> bool:
+    """Say whether a tensor keeps 16 or 32 bits in some file types for its name alone."""
+    return treatment_of(tail) != "quantized" or tail in _F32_UNTIL_QUANTIZED
+
+
 def is_quantized(name: str, shape: Shape) -> bool:
     """Say whether llama-quantize changes this tensor at all."""
-    return len(shape) > 1 and _treatment(_split(name)[1]) == "quantized"
+    return len(shape) > 1 and treatment_of(_split(name)[1]) == "quantized"
 
 
 def _split(name: str) -> tuple[int, str]:
@@ -140,8 +165,8 @@ def assign(
     Raises KeyError for a file type that is not in `FILE_TYPES`.
     """
     named = [(*_split(name), name, shape) for name, shape in shapes(arch)]
-    n_values = sum(_role(tail) in _VALUE_LIKE for _, tail, _, _ in named)
-    run = _Run(arch, file_type, n_values, imatrix, fused_as_v)
+    n_values = sum(role_of(tail) in _VALUE_LIKE for _, tail, _, _ in named)
+    run = Run(traits_of(arch, n_values), file_type, imatrix, fused_as_v)
     types = dict.fromkeys((name for _, _, name, _ in named), "")
     for block, tail, name, shape in sorted(named):
         chosen = run.type(block, tail, shape)
@@ -149,29 +174,91 @@ def assign(
     return types
 
 
-class _Run:
+@dataclass(frozen=True, slots=True)
+class Traits:
+    """What of a model the rules look at; `gqa` is the query heads a K/V head in block 0."""
+
+    n_blocks: int
+    n_values: int
+    gqa: int
+    experts: int
+    tied: bool
+    is_70b: bool
+
+
+def traits_of(arch: Architecture, n_values: int) -> Traits:
+    """Return a model's traits from its architecture and the number of its value matrices."""
+    gqa = _heads_per_kv_head(arch)
+    return Traits(
+        n_blocks=arch.block_count,
+        n_values=n_values,
+        gqa=gqa,
+        experts=arch.experts.count if arch.experts else 0,
+        tied=arch.tied_embeddings,
+        is_70b=arch.arch in ("llama", "qwen2") and arch.block_count == 80 and gqa > 1,
+    )
+
+
+def row_of(file_type: str, experts: int) -> dict[str, str | None]:
+    """Return the rules of a file type by part, for a model with so many experts."""
+    row: dict[str, str | None] = dict(RULES.get(file_type, {}))
+    return row | EIGHT_EXPERTS[file_type] if experts == 8 else row
+
+
+@cache
+def is_by_position(file_type: str, experts: int, part: str) -> bool:
+    """Say whether a part's type depends on the tensor's position."""
+    cell = row_of(file_type, experts).get(part) or ""
+    return any(word in cell for word in _BY_POSITION)
+
+
+@cache
+def _choices(
+    cell: str, count: int, gqa: int, experts: int, imatrix: bool, n: int
+) -> tuple[str, ...]:
+    return tuple(_choose(cell, "", _Facts(i, count, gqa, experts, imatrix)) for i in range(n))
+
+
+class Run:
     """One pass over a model's tensors, in the order llama-quantize takes them."""
 
-    def __init__(
-        self, arch: Architecture, file_type: str, n_values: int, imatrix: bool, fused_as_v: bool
-    ) -> None:
+    def __init__(self, traits: Traits, file_type: str, imatrix: bool, fused_as_v: bool) -> None:
+        self._traits = traits
         self._file_type = file_type
         self._default = FILE_TYPES[file_type][1]
         self._imatrix = imatrix
         self._fused_as_v = fused_as_v
-        self._n_values = n_values
-        self._n_blocks = arch.block_count
-        self._experts = arch.experts.count if arch.experts else 0
-        self._gqa = _heads_per_kv_head(arch)
-        self._tied = arch.tied_embeddings
-        self._is_70b = arch.arch in ("llama", "qwen2") and arch.block_count == 80 and self._gqa > 1
-        self._row: dict[str, str | None] = dict(RULES.get(file_type, {}))
-        if self._experts == 8:
-            self._row.update(EIGHT_EXPERTS[file_type])
+        self._row = row_of(file_type, traits.experts)
         self._seen: Counter[str] = Counter()
 
+    def counts(self, tail: str, shape: Shape, places: Sequence[tuple[int, int]]) -> Counter[str]:
+        """Return {type: number} of counted tensors alike but for their places.
+
+        A place is how many tensors of the same part come before, and the block.
+        """
+        part = part_of(tail)
+        if not is_by_position(self._file_type, self._traits.experts, part):
+            self._seen[part] = 0
+            return Counter({self.type(places[0][1], tail, shape): len(places)})
+        cell, t = self._row[part] or "", self._traits
+        count = self._position(part, 0, 0)[1]
+        positions = [self._position(part, seen, block)[0] for seen, block in places]
+        choices = _choices(
+            cell,
+            count,
+            t.gqa if "gqa" in cell else 0,  # what the cell never asks would only multiply keys
+            t.experts if "experts" in cell else 0,
+            self._imatrix,
+            max(count, *positions, 0) + 1,
+        )
+        found: Counter[str] = Counter()
+        for name, n in Counter(map(choices.__getitem__, positions)).items():
+            found[_fit(self._raised(part, name or self._default), shape[0])] += n
+        return found
+
     def type(self, block: int, tail: str, shape: Shape) -> str:
-        treatment = _treatment(tail) if len(shape) > 1 else "F32"
+        """Return the type of the next tensor of a model."""
+        treatment = treatment_of(tail) if len(shape) > 1 else "F32"
         if treatment in ("F32", "I32"):
             return treatment
         if self._file_type in PLAIN:
@@ -179,8 +266,8 @@ class _Run:
         return "F16" if treatment == "16 bit" else _fit(self._chosen(block, tail, shape), shape[0])
 
     def _chosen(self, block: int, tail: str, shape: Shape) -> str:
-        part = _role(tail)
-        if part == "output" or (part == "embedding" and self._tied):
+        part = role_of(tail)
+        if part == "output" or (part == "embedding" and self._traits.tied):
             whole = shape[0] % TYPES_BY_NAME[self._default].block == 0
             return OUTPUT.get(self._file_type, "Q6_K") if whole else "Q8_0"
         if self._file_type == "MXFP4_MOE":
@@ -190,24 +277,28 @@ class _Run:
         return self._by_row("v" if part in _VALUE_LIKE and self._fused_as_v else part, block)
 
     def _by_row(self, part: str, block: int) -> str:
-        facts = self._facts(part, block)
+        position, count = self._position(part, self._seen[part], block)
+        self._seen[part] += 1
         cell = self._row.get(part)
-        chosen = _choose(cell, self._default, facts) if cell else self._default
-        raised = part == "v" and self._is_70b and self._file_type not in BELOW_3_BITS
+        facts = _Facts(position, count, self._traits.gqa, self._traits.experts, self._imatrix)
+        return self._raised(part, _choose(cell, self._default, facts) if cell else self._default)
+
+    def _raised(self, part: str, chosen: str) -> str:
+        raised = part == "v" and self._traits.is_70b and self._file_type not in BELOW_3_BITS
         return "Q5_K" if raised and chosen in ("Q3_K", "Q4_K") else chosen
 
-    def _facts(self, part: str, block: int) -> _Facts:
-        """Count this tensor; its position is the block's number in a model with experts.
+    def _position(self, part: str, seen: int, block: int) -> tuple[int, int]:
+        """Return a tensor's position and among how many it is.
 
-        Values are always counted, and so are ffn_down tensors below three bits.
+        In a model with experts that is the block's number; values are always counted, and so
+        are ffn_down tensors below three bits.
         """
-        position, count = self._seen[part], self._n_blocks
-        self._seen[part] += 1
+        traits = self._traits
         if part == "v":
-            count = self._n_values
-        elif self._experts > 1 and not (part == "down" and self._file_type in BELOW_3_BITS):
-            position = block
-        return _Facts(position, count, self._gqa, self._experts, self._imatrix)
+            return seen, traits.n_values
+        if traits.experts > 1 and not (part == "down" and self._file_type in BELOW_3_BITS):
+            return block, traits.n_blocks
+        return seen, traits.n_blocks
 
 
 def _heads_per_kv_head(arch: Architecture) -> int:

@@ -21,13 +21,14 @@ Named = Iterator[tuple[str, Shape]]
 
 def shapes(arch: Architecture) -> list[tuple[str, Shape]]:
     """Return (name, shape) of every tensor, in model order."""
-    named = list(_outside(arch))
+    named = list(outside(arch))
     for index in range(arch.block_count):
-        named += [(f"blk.{index}.{name}", shape) for name, shape in _block(arch, index)]
+        named += [(f"blk.{index}.{name}", shape) for name, shape in in_block(arch, index)]
     return named
 
 
-def _outside(arch: Architecture) -> Named:
+def outside(arch: Architecture) -> Named:
+    """Yield (name, shape) of the tensors that are in no block."""
     width, vocab = arch.embedding_length, arch.vocab_size
     yield "token_embd.weight", (width, vocab)
     if not arch.tied_embeddings:
@@ -38,7 +39,8 @@ def _outside(arch: Architecture) -> Named:
     yield from arch.extra_tensors
 
 
-def _block(arch: Architecture, index: int) -> Named:
+def in_block(arch: Architecture, index: int) -> Named:
+    """Yield (name without the block, shape) of the tensors of one block."""
     yield from _norms(arch)
     yield from _mixer(arch, index)
     if arch.ffn[index] in "dbw":

@@ -129,8 +129,12 @@ def gpu_generation(host: Host) -> str:
     )
 
 
+# Operations per byte of bandwidth of a middling chip, for a host given by its bandwidth alone.
+TYPICAL_FLOPS_PER_BYTE = 40.0
+
+
 def _fp32(host: Host) -> float:
-    rate = host.fp32_flops_per_s or 0.05e12
+    rate = host.fp32_flops_per_s or TYPICAL_FLOPS_PER_BYTE * host.bytes_per_s
     dual_issue = host.kind != "cpu" and host.vendor == "AMD" and "RDNA" in host.architecture
     if dual_issue and re.search("RDNA[34]", host.architecture):
         # Published figures count two operations a lane and clock that compilers rarely pair.

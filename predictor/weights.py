@@ -11,7 +11,7 @@ Blocks = Mapping[int, Mapping[str, Tensor]]
 
 LARGEST_BLOCK = 99_999
 _VISION = ("v.", "a.", "mm.", "vision_", "audio_", "multi_modal_projector.", "resampler.")
-_TABLES = frozenset(
+TABLES = frozenset(
     {
         "token_embd.weight",
         "per_layer_token_embd.weight",
@@ -94,7 +94,7 @@ def component_outside(name: str, is_tied: bool) -> Component:
     """Return the component of a tensor outside the blocks; a tied table is the head."""
     if name in _HEADS or (is_tied and name == "token_embd.weight"):
         return "head"
-    if name in _TABLES:
+    if name in TABLES:
         return "embedding"
     if "norm" in name:
         return "norm"
@@ -104,7 +104,9 @@ def component_outside(name: str, is_tied: bool) -> Component:
 
 
 @dataclass(slots=True)
-class _Sum:
+class Sum:
+    """What the tensors of one group add up to."""
+
     n_params: int = 0
     n_bytes: int = 0
     n_tensors: float = 0.0
@@ -112,30 +114,40 @@ class _Sum:
     n_activations: float = 0.0
     n_lookup_bytes: int = 0
 
+    def add(self, other: "Sum") -> None:
+        """Add what other tensors add up to."""
+        self.n_params += other.n_params
+        self.n_bytes += other.n_bytes
+        self.n_tensors += other.n_tensors
+        self.n_matmul_params += other.n_matmul_params
+        self.n_activations += other.n_activations
+        self.n_lookup_bytes += other.n_lookup_bytes
+
 
 @dataclass(slots=True)
-class _Groups:
+class Groups:
     """Sums by (component, type, used experts, all experts); used = 0 where nothing is read."""
 
-    sums: dict[tuple[Component, str, int, int], _Sum]
+    sums: dict[tuple[Component, str, int, int], Sum]
     active_params: int = 0
 
     def add(self, tensor: Tensor, component: Component, used: int, of: int) -> None:
+        """Count a tensor of which a token reads `used` parts out of `of`."""
         key = (component, tensor.type, used, of)
         total = self.sums.get(key)
         if total is None:
-            total = self.sums[key] = _Sum()
+            total = self.sums[key] = Sum()
         n_params = tensor.n_params
         total.n_params += n_params
         total.n_bytes += tensor.n_bytes
-        if tensor.name in _TABLES and len(tensor.shape) > 1 and tensor.shape[1]:
+        if tensor.name in TABLES and len(tensor.shape) > 1 and tensor.shape[1]:
             total.n_lookup_bytes += tensor.n_bytes // tensor.shape[1]
         if used:
             self.active_params += n_params * used // of
             _add_read(total, tensor, component, used, of)
 
 
-def _add_read(total: _Sum, tensor: Tensor, component: Component, used: int, of: int) -> None:
+def _add_read(total: Sum, tensor: Tensor, component: Component, used: int, of: int) -> None:
     shape = tensor.shape
     is_matrix = len(shape) > 1 and component != "norm" and tensor.name.endswith(".weight")
     if is_matrix:
@@ -163,7 +175,7 @@ def weight_groups(
     `experts` gives (used, all) for the blocks that route; `reusing_blocks` take keys and
     values from an earlier block, so that their own projections are never run.
     """
-    groups = _Groups({})
+    groups = Groups({})
     local_components: dict[str, Component] = {}
     for block, members in tensors.blocks.items():
         is_mtp, is_reusing = block in mtp_blocks, block in reusing_blocks
@@ -172,33 +184,47 @@ def weight_groups(
             component = local_components.get(local)
             if component is None:
                 component = local_components[local] = component_in_block(local)
-            if is_mtp:
-                groups.add(tensor, "mtp", 0, 1)
-            elif component == "experts":
-                groups.add(tensor, component, *routing)
-            elif is_reusing and local.startswith(("attn_k", "attn_v")):
-                groups.add(tensor, component, 0, 1)
-            else:
-                groups.add(tensor, component, 1, 1)
+            groups.add(tensor, *use_in_block(local, component, routing, is_mtp, is_reusing))
     for tensor in tensors.outside:
-        component = component_outside(tensor.name, is_tied)
-        is_idle = component in {"embedding", "mtp"} or tensor.name.startswith("enc.")
-        groups.add(tensor, component, 0 if is_idle else 1, 1)
+        groups.add(tensor, *use_outside(tensor.name, is_tied))
     return _finished(groups), groups.active_params
 
 
-def _finished(groups: _Groups) -> tuple[WeightGroup, ...]:
-    return tuple(
-        WeightGroup(
-            component=component,
-            type=type_name,
-            n_params=total.n_params,
-            n_bytes=total.n_bytes,
-            n_tensors=round(total.n_tensors),
-            read_fraction=used / of,
-            n_matmul_params=total.n_matmul_params,
-            n_activations=round(total.n_activations),
-            n_lookup_bytes=total.n_lookup_bytes,
-        )
-        for (component, type_name, used, of), total in sorted(groups.sums.items())
+def use_in_block(
+    local: str, component: Component, routing: tuple[int, int], is_mtp: bool, is_reusing: bool
+) -> tuple[Component, int, int]:
+    """Return the component a block's tensor counts for, and the share of it that a token reads."""
+    if is_mtp:
+        return "mtp", 0, 1
+    if component == "experts":
+        return component, *routing
+    if is_reusing and local.startswith(("attn_k", "attn_v")):
+        return component, 0, 1
+    return component, 1, 1
+
+
+def use_outside(name: str, is_tied: bool) -> tuple[Component, int, int]:
+    """Return the same for a tensor outside the blocks."""
+    component = component_outside(name, is_tied)
+    is_idle = component in {"embedding", "mtp"} or name.startswith("enc.")
+    return component, 0 if is_idle else 1, 1
+
+
+def _finished(groups: Groups) -> tuple[WeightGroup, ...]:
+    return tuple(group_of(key, total) for key, total in sorted(groups.sums.items()))
+
+
+def group_of(key: tuple[Component, str, int, int], total: Sum) -> WeightGroup:
+    """Return a finished group from its (component, type, used, of) and sums."""
+    component, type_name, used, of = key
+    return WeightGroup(
+        component,
+        type_name,
+        total.n_params,
+        total.n_bytes,
+        round(total.n_tensors),
+        used / of,
+        total.n_matmul_params,
+        round(total.n_activations),
+        total.n_lookup_bytes,
     )

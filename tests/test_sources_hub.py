@@ -158,7 +158,7 @@ def test_a_listing_that_is_none_is_refused(tmp_path: Path, body: bytes) -> None:
 
 
 def test_a_listing_without_end_is_cut_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tokcast.predictor.sources.hub.MAX_LISTING_BYTES", 1 << 20)
+    monkeypatch.setattr("tokcast.predictor.sources.listing.MAX_LISTING_BYTES", 1 << 20)
     page = Page(bytes(32 << 20), ranges=False)
     words = "expected at most 1048576 bytes"
     with serve({LISTING: page}) as server, pytest.raises(InputError, match=words):

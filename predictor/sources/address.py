@@ -137,6 +137,11 @@ def _hub(text: str) -> HubModel:
     return HubModel(f"{owner}/{name}", revision or None, quant or None, file)
 
 
+def is_repo(name: str) -> bool:
+    """Return whether a text has the form of a repository's name."""
+    return _REPO.fullmatch(name) is not None and ".." not in name
+
+
 def is_safe(name: str) -> bool:
     """Return whether a file's name in a repository is printable and stays inside it."""
     if not name.isprintable() or "\\" in name or len(name) > 1000:

@@ -35,6 +35,8 @@ class HeaderCache:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._n_bytes_stored = 0
+        self._prune_at = 0
 
     def load(self, url: str) -> Entry | None:
         """Return what was stored for `url`; None without it or where it is damaged."""
@@ -73,7 +75,11 @@ class HeaderCache:
                 file.write(json.dumps(facts).encode() + b"\n")
                 file.write(entry.data)
             Path(name).replace(self._path(url))
-            self._prune()
+            # Looking through the folder takes as long as storing an entry or two.
+            self._n_bytes_stored += len(entry.data)
+            if self._n_bytes_stored > self._prune_at:
+                self._prune_at = self._n_bytes_stored + MAX_CACHE_BYTES // 32
+                self._prune()
 
     def discard(self, url: str) -> None:
         """Forget an entry."""

@@ -78,6 +78,12 @@ def quants(names: Iterable[str]) -> str:
     return shown if len(words) <= _SHOWN else f"{shown} and {len(words) - _SHOWN} more"
 
 
+def label_of(name: str) -> str:
+    """Return the quant that a file's name ends with, such as UD-Q4_K_XL; "" where none shows."""
+    labels: list[str] = _LABEL.findall(name)
+    return labels[-1] if labels else ""
+
+
 def is_checkpoint(names: Iterable[str]) -> bool:
     """Return whether files look like an MLX model or another safetensors checkpoint."""
     known = at_root(names)

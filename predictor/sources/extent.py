@@ -36,8 +36,8 @@ def gguf_target(data: bytes | bytearray) -> int:
 def _expected_end(data: bytes | bytearray) -> int:
     if len(data) < 24 or data[4] not in (2, 3):
         return 0
-    tokens_end, n_tokens = _strings_end(data, b"tokenizer.ggml.tokens")
-    merges_end, _ = _strings_end(data, b"tokenizer.ggml.merges")
+    tokens_end, n_tokens = strings_end(data, b"tokenizer.ggml.tokens")
+    merges_end, _ = strings_end(data, b"tokenizer.ggml.merges")
     end = max(tokens_end, merges_end)
     if not end:
         return 0
@@ -51,7 +51,7 @@ def _expected_end(data: bytes | bytearray) -> int:
     return end + n_tensors * _TENSOR_BYTES
 
 
-def _strings_end(data: bytes | bytearray, key: bytes) -> tuple[int, int]:
+def strings_end(data: bytes | bytearray, key: bytes) -> tuple[int, int]:
     """Return where an array of strings ends, guessed unless it is there, and their number."""
     start = _U64.pack(len(key)) + key + _STRINGS
     begin = data.find(start) + len(start)

@@ -86,7 +86,7 @@ def refusal(
     what = shown(url)
     code = headers.get("X-Error-Code", "") if is_hub else ""
     if code == "GatedRepo" or (status == 403 and is_hub):
-        page = re.sub(r"/(resolve|raw|tree)/.*", "", what.replace("/api/models/", "/"))
+        page = re.sub(r"/(resolve|raw|tree|revision)/.*", "", what.replace("/api/models/", "/"))
         cure = "as the user whose HF_TOKEN this is" if has_token else "and set HF_TOKEN"
         return HttpError(f"{what}: gated ({status}); accept its terms at {page} {cure}", status)
     if status in (401, 403):

@@ -1,15 +1,13 @@
 """Models of the Hub: from where another program keeps them, else over the network."""
 
-import json
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from urllib.parse import quote
 
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.header import Header
-from tokcast.predictor.sources.address import HubModel, is_safe
+from tokcast.predictor.sources.address import HubModel
 from tokcast.predictor.sources.choose import (
     DEFAULT_QUANT,
     Choice,
@@ -19,15 +17,14 @@ from tokcast.predictor.sources.choose import (
     models,
     quants,
 )
-from tokcast.predictor.sources.http_errors import HttpError, shown
+from tokcast.predictor.sources.http_errors import HttpError
+from tokcast.predictor.sources.listing import file_url, repository
 from tokcast.predictor.sources.local import read_path
 from tokcast.predictor.sources.mlx_repo import read_repo
 from tokcast.predictor.sources.parts import read_url, read_urls
 from tokcast.predictor.sources.places import Place, find
 from tokcast.predictor.sources.web import Web
 from tokcast.predictor.text import listing, printable
-
-MAX_LISTING_BYTES = 32 << 20
 
 
 def read_hub(model: HubModel, web: Web) -> Header:
@@ -72,8 +69,8 @@ def _in_place(place: Place, model: HubModel, is_strict: bool) -> Path | None:
 
 def _read_remote(model: HubModel, web: Web) -> Header:
     if model.file is not None:
-        return replace(read_url(_file_url(model, web, model.file), web), source=str(model))
-    files = _list(model, web)
+        return replace(read_url(file_url(model, web, model.file), web), source=str(model))
+    files = repository(model, web).files
     choice = choose(files, model.quant)
     if choice is not None:
         return _read_choice(model, files, choice, web)
@@ -83,7 +80,7 @@ def _read_remote(model: HubModel, web: Web) -> Header:
             f"it has {quants(files)}"
         )
     if model.quant is None and is_checkpoint(files):
-        return read_repo(files, partial(_file_url, model, web), str(model), web)
+        return read_repo(files, partial(file_url, model, web), str(model), web)
     raise InputError(
         f"{model}: expected GGUF files, or config.json with safetensors; "
         f"it has {listing(files) or 'nothing'}"
@@ -96,40 +93,7 @@ def _read_choice(model: HubModel, files: Mapping[str, str], choice: Choice, web:
             f"no {DEFAULT_QUANT} in {model}, so this is {printable(choice.files[0])}; "
             f"add :quant for another of {quants(files)}"
         )
-    urls = [_file_url(model, web, name) for name in choice.files]
+    urls = [file_url(model, web, name) for name in choice.files]
     etags = {url: files[name] for url, name in zip(urls, choice.files, strict=True)}
     source = str(replace(model, quant=None, file=choice.files[0]))
     return read_urls(urls, source, web, etags)
-
-
-def _endpoint(model: HubModel, web: Web) -> str:
-    return model.endpoint or web.settings.endpoint
-
-
-def _file_url(model: HubModel, web: Web, name: str) -> str:
-    revision = quote(model.revision or "main", safe="")
-    return f"{_endpoint(model, web)}/{model.repo}/resolve/{revision}/{quote(name)}"
-
-
-def _list(model: HubModel, web: Web) -> dict[str, str]:
-    """Return {file name: what identifies its content}, in the Hub's order."""
-    revision = quote(model.revision or "main", safe="")
-    url = f"{_endpoint(model, web)}/api/models/{model.repo}/revision/{revision}?blobs=true"
-    page = web.body(url, MAX_LISTING_BYTES)
-    try:
-        entries = json.loads(page)["siblings"]
-        return dict(filter(None, map(_file, entries)))
-    except (ValueError, KeyError, TypeError, RecursionError):
-        found = printable(page[:40].decode("utf-8", "replace"))
-        raise InputError(f"{shown(url)}: expected a list of files, found {found!r}") from None
-
-
-def _file(entry: object) -> tuple[str, str] | None:
-    """Return a file's name and content id; None for a name that no file should have."""
-    if not isinstance(entry, dict):
-        raise TypeError
-    name, lfs = entry.get("rfilename"), entry.get("lfs")
-    if not isinstance(name, str) or not is_safe(name):
-        return None
-    etag = lfs.get("sha256") if isinstance(lfs, dict) else entry.get("blobId")
-    return name, etag if isinstance(etag, str) else ""

@@ -12,6 +12,7 @@ from tokcast.predictor.gguf import read_gguf
 from tokcast.predictor.gguf_split import join_splits, split_names
 from tokcast.predictor.header import Header
 from tokcast.predictor.sources.http_errors import shown
+from tokcast.predictor.sources.vocabulary import Vocabulary
 from tokcast.predictor.sources.web import GGUF, LATER_GGUF_PART, Kind, Web
 
 N_AT_ONCE = 8
@@ -28,13 +29,22 @@ def read_url(url: str, web: Web) -> Header:
 
 
 def read_urls(
-    urls: Sequence[str], source: str, web: Web, etags: Mapping[str, str] | None = None
+    urls: Sequence[str],
+    source: str,
+    web: Web,
+    etags: Mapping[str, str] | None = None,
+    vocabulary: Vocabulary | None = None,
 ) -> Header:
-    """Return one header for the files at `urls`; `etags` holds what a listing says of them."""
+    """Return one header for the files at `urls`; `etags` holds what a listing says of them.
+
+    `vocabulary` is what the first file may share with those of other quantizations.
+    """
     known = etags or {}
 
     def read(url: str, kind: Kind) -> Header:
         parse = partial(_read_part, shown(url))
+        if vocabulary is not None and kind is GGUF:
+            return web.header(url, parse, known.get(url, ""), vocabulary)
         return web.parsed(url, kind, parse, known.get(url, ""))
 
     first = read(urls[0], GGUF)

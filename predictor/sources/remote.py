@@ -26,7 +26,8 @@ class RemoteFile:
 
     `first_bytes` is the length of the first range, `target(bytes so far)` the end of each further
     one. A server that ignores ranges is read as a stream. A broken connection goes on where
-    it stopped, `MAX_BREAKS` times. `known_etag` is what a cache has: `is_known` says after
+    it stopped, `MAX_BREAKS` times. `known(bytes so far)` may tell what follows the first range,
+    which is then not asked for. `known_etag` is what a cache has: `is_known` says after
     `open` that it is still right.
     """
 
@@ -37,6 +38,7 @@ class RemoteFile:
         first_bytes: int,
         target: Callable[[bytearray], int],
         known_etag: str = "",
+        known: Callable[[bytearray], bytes] | None = None,
     ) -> None:
         self._session = session
         self._url = url
@@ -44,6 +46,7 @@ class RemoteFile:
         self._end = first_bytes
         self._target = target
         self._known_etag = known_etag
+        self._known = known
         self._stop_at = time.monotonic() + session.settings.patience_seconds
         self._answer: Answer | None = None
         self._chunks: Iterator[bytes] = iter(())
@@ -115,11 +118,21 @@ class RemoteFile:
             return False
         if self._n_received == self._asked_from:
             raise HttpError(f"{shown(self._url)}: nothing sent from byte {self._n_received}")
+        if self._fill_in():
+            return True
         if self._n_received >= self._end:
             is_long = self._n_dropped > 0
             self._end = self._end + LONG_STEP_BYTES if is_long else self._target(self._data)
         self._request({})
         return True
+
+    def _fill_in(self) -> bool:
+        """Add what is known to come next, once; return whether that was anything."""
+        more = self._known(self._data) if self._known is not None else b""
+        self._known = None
+        if more:
+            self._keep(more)
+        return bool(more)
 
     def _keep(self, chunk: bytes) -> None:
         if self._n_dropped or len(self._data) >= KEPT_BYTES:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import ipaddress
+import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -124,7 +127,7 @@ class Session:
 
     def _follow(self, url: str, headers: Mapping[str, str]) -> Answer:
         known = _bare(headers.get("If-None-Match", ""))
-        etag = ""
+        etag, asked = "", url
         for _ in range(MAX_REDIRECTS):
             response = self._get(url, headers)
             etag = etag or _bare(response.headers.get("X-Linked-ETag", ""))
@@ -136,6 +139,10 @@ class Session:
                 return Answer(response, url, response.status_code, etag)
             response.close()
             url = self._target(url, response.headers["Location"])
+            if is_private(url) and not is_private(asked):
+                raise HttpError(
+                    f"{shown(asked)}: redirected into a private network, {shown(url)}; not followed"
+                )
         raise HttpError(f"{shown(url)}: redirected more than {MAX_REDIRECTS} times")
 
     def _get(self, url: str, headers: Mapping[str, str]) -> httpx.Response:
@@ -160,7 +167,7 @@ class Session:
         return str(target)
 
     def _is_hub(self, url: str) -> bool:
-        return _origin(url) == _origin(self.settings.endpoint)
+        return origin(url) == origin(self.settings.endpoint)
 
     def _refusal(self, answer: Answer) -> HttpError:
         has_token = self._token is not None
@@ -168,9 +175,23 @@ class Session:
         return refusal(answer.url, answer.status, headers, self._is_hub(answer.url), has_token)
 
 
-def _origin(url: str) -> tuple[str, str | None, int | None]:
+def origin(url: str) -> tuple[str, str | None, int | None]:
+    """Return scheme, host and port of an address; raises ValueError for one that is none."""
     split = urlsplit(url)
     return split.scheme, split.hostname, split.port or _PORTS.get(split.scheme)
+
+
+def is_private(url: str) -> bool:
+    """Return whether an address names this machine or a network that is not public."""
+    host = (urlsplit(url).hostname or "").rstrip(".").lower()
+    if host == "localhost" or host.endswith((".localhost", ".local", ".internal", ".lan")):
+        return True
+    with contextlib.suppress(ValueError):
+        return not ipaddress.ip_address(host.partition("%")[0]).is_global
+    with contextlib.suppress(OSError):
+        # Numbers that a resolver takes for an address: 2130706433, 0x7f.1.
+        return not ipaddress.ip_address(socket.inet_aton(host)).is_global
+    return "." not in host
 
 
 def _bare(etag: str) -> str:

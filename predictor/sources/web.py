@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from io import BytesIO
 from typing import TypeVar
 
 from tokcast.predictor.errors import InputError
+from tokcast.predictor.header import Header
 from tokcast.predictor.sources.cache import Entry, HeaderCache, open_cache
+from tokcast.predictor.sources.compact import pack, unpack
 from tokcast.predictor.sources.extent import MIB, gguf_target, safetensors_target
 from tokcast.predictor.sources.http_errors import HttpError, shown
 from tokcast.predictor.sources.remote import ChangedError, RemoteFile
 from tokcast.predictor.sources.session import Session
 from tokcast.predictor.sources.settings import Settings
+from tokcast.predictor.sources.vocabulary import Filling, Vocabulary
 
 T = TypeVar("T")
 Parse = Callable[[Callable[[int], bytes], int | None], T]
@@ -79,6 +83,50 @@ class Web:
 
         return self._get(url, etag, use, fetch)
 
+    def header(self, url: str, parse: Parse[Header], etag: str, vocabulary: Vocabulary) -> Header:
+        """Return the header of a GGUF file that may share its vocabulary with others.
+
+        It is kept as it was read, without the vocabulary.
+        """
+        key = f"header {url}"
+
+        def read(entry: Entry | None, shared: Vocabulary | None) -> Header:
+            fill = Filling(shared)
+            file = RemoteFile(
+                self._connected(),
+                url,
+                GGUF.first_bytes if shared is None else LATER_GGUF_PART.first_bytes,
+                fill.target,
+                entry.etag if entry else "",
+                fill.rest,
+            )
+            try:
+                file.open()
+                if entry is not None and file.is_known:
+                    return unpack(entry.data)
+                header = parse(file.read, file.size)
+            finally:
+                file.close()
+                vocabulary.learn(file.consumed or b"")
+            packed = pack(header)
+            self._cache.store(key, Entry(packed, etag or file.etag, file.size))
+            return header
+
+        def fetch(entry: Entry | None) -> Header:
+            with nullcontext() if vocabulary.is_settled else vocabulary.lock:
+                if not vocabulary.is_settled:
+                    return read(entry, None)
+            if not vocabulary.is_known:
+                return read(entry, None)
+            try:
+                return read(entry, vocabulary)
+            except HttpError:
+                raise
+            except InputError:
+                return read(None, None)
+
+        return self._get(url, etag, lambda entry: unpack(entry.data), fetch, key)
+
     def body(self, url: str, limit: int, etag: str = "", accept: str = "*/*") -> bytes:
         """Return a small file whole."""
 
@@ -94,25 +142,59 @@ class Web:
 
         return self._get(url, etag, lambda entry: entry.data, fetch)
 
+    def page(self, url: str, limit: int) -> tuple[bytes, str]:
+        """Return a page of a listing and its Link header, which says where the next one is.
+
+        Pages are kept for when there is no network; their links beside them.
+        """
+        linked: list[str] = []
+        key = f"page {url}"
+
+        def fetch(entry: Entry | None) -> bytes:
+            data, answer = self._connected().fetch(url, {"Accept": "*/*"}, limit)
+            link = answer.response.headers.get("Link", "")
+            linked.append(link)
+            stored = link.encode("utf-8", "replace").replace(b"\n", b" ") + b"\n" + data
+            self._cache.store(key, Entry(stored, "", len(stored)))
+            return data
+
+        def use(entry: Entry) -> bytes:
+            link, _, data = entry.data.partition(b"\n")
+            linked.append(link.decode("utf-8", "replace"))
+            return data
+
+        return self._get(url, "", use, fetch, key), linked[-1]
+
+    def connect(self) -> None:
+        """Open the session now, for threads to share."""
+        if not self.settings.offline:
+            self._connected()
+
     def _connected(self) -> Session:
         if self._session is None:
             self._session = Session(self.settings)
         return self._session
 
     def _get(
-        self, url: str, etag: str, use: Callable[[Entry], T], fetch: Callable[[Entry | None], T]
+        self,
+        url: str,
+        etag: str,
+        use: Callable[[Entry], T],
+        fetch: Callable[[Entry | None], T],
+        key: str = "",
     ) -> T:
-        entry = self._cache.load(url)
+        key = key or url
+        entry = self._cache.load(key)
         if entry is not None and (self.settings.offline or (etag and entry.etag == etag)):
             try:
                 return self._used(entry, use, "offline" if self.settings.offline else "")
             except InputError:  # written by another version, perhaps
-                self._cache.discard(url)
+                self._cache.discard(key)
                 entry = None
         if self.settings.offline:
             raise InputError(f"{shown(url)}: never fetched before, and offline; go online once")
         try:
-            return self._fetched(url, entry, fetch)
+            return self._fetched(key, entry, fetch)
         except HttpError as error:
             if entry is None or not error.is_passing:
                 raise
@@ -124,7 +206,7 @@ class Web:
             self.warn(f"{doubt}; read as fetched earlier, not checked for changes")
         return result
 
-    def _fetched(self, url: str, entry: Entry | None, fetch: Callable[[Entry | None], T]) -> T:
+    def _fetched(self, key: str, entry: Entry | None, fetch: Callable[[Entry | None], T]) -> T:
         try:
             return fetch(entry)
         except ChangedError:
@@ -134,5 +216,5 @@ class Web:
         except InputError:
             if entry is None:
                 raise
-            self._cache.discard(url)
+            self._cache.discard(key)
             return fetch(None)

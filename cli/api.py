@@ -1,0 +1,215 @@
+"""The same as the commands, for Python: values in, objects out."""
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, overload
+
+from tokcast.cli import predict as predicting
+from tokcast.cli import select as selecting
+from tokcast.cli.predict import Answer
+from tokcast.cli.select import Selection
+from tokcast.cli.select_request import Request as SelectRequest
+from tokcast.predictor.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Number = int | float
+Text = str | Number
+
+
+def _text(value: Text | Sequence[Text]) -> str:
+    """Return a value as it would be typed, several with commas between them."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, Sequence):
+        return ",".join(map(_text, value))
+    return str(int(value)) if value == int(value) else repr(value)
+
+
+def _maybe(value: Text | Sequence[Text] | None) -> str | None:
+    return None if value is None else _text(value)
+
+
+@overload
+def predict(
+    model: str,
+    *,
+    host: str | None = None,
+    backend: str | None = None,
+    runtime: str | None = None,
+    n_prompt: Text | Sequence[Text] = 512,
+    n_gen: Text | Sequence[Text] = 128,
+    n_depth: Text | Sequence[Text] | None = None,
+    n_ubatch: Text = 512,
+    type_k: str = "f16",
+    type_v: str = "f16",
+    flash_attn: str = "auto",
+    n_context: Text | None = None,
+    bandwidth: Text | None = None,
+    tflops: Text | None = None,
+    memory: Text | None = None,
+    offline: bool = False,
+) -> Answer: ...
+
+
+@overload
+def predict(
+    model: list[str] | tuple[str, ...],
+    *,
+    host: str | None = None,
+    backend: str | None = None,
+    runtime: str | None = None,
+    n_prompt: Text | Sequence[Text] = 512,
+    n_gen: Text | Sequence[Text] = 128,
+    n_depth: Text | Sequence[Text] | None = None,
+    n_ubatch: Text = 512,
+    type_k: str = "f16",
+    type_v: str = "f16",
+    flash_attn: str = "auto",
+    n_context: Text | None = None,
+    bandwidth: Text | None = None,
+    tflops: Text | None = None,
+    memory: Text | None = None,
+    offline: bool = False,
+) -> tuple[Answer, ...]: ...
+
+
+def predict(
+    model: str | list[str] | tuple[str, ...],
+    *,
+    host: str | None = None,
+    backend: str | None = None,
+    runtime: str | None = None,
+    n_prompt: Text | Sequence[Text] = 512,
+    n_gen: Text | Sequence[Text] = 128,
+    n_depth: Text | Sequence[Text] | None = None,
+    n_ubatch: Text = 512,
+    type_k: str = "f16",
+    type_v: str = "f16",
+    flash_attn: str = "auto",
+    n_context: Text | None = None,
+    bandwidth: Text | None = None,
+    tflops: Text | None = None,
+    memory: Text | None = None,
+    offline: bool = False,
+) -> Answer | tuple[Answer, ...]:
+    """Return how fast a model runs on a host, as `tokcast predict` prints it.
+
+    One model by its address gives an `Answer`, several give a tuple of them. `host` None is this
+    machine. Lengths are tokens, `bandwidth` GB/s, `tflops` TFLOPS; `memory` is bytes, or text
+    such as "24G". Raises InputError for what can't be read or understood.
+    """
+    addresses = (model,) if isinstance(model, str) else tuple(model)
+    request = predicting.Request(
+        addresses=addresses,
+        host=host,
+        backend=backend,
+        runtime=runtime,
+        n_prompt=_text(n_prompt),
+        n_gen=_text(n_gen),
+        n_depth=_maybe(n_depth),
+        n_ubatch=_text(n_ubatch),
+        type_k=type_k,
+        type_v=type_v,
+        flash_attn=flash_attn,
+        n_context=_maybe(n_context),
+        bandwidth=_maybe(bandwidth),
+        tflops=_maybe(tflops),
+        memory=_maybe(memory),
+        explain=False,
+        offline=offline,
+    )
+    asked = predicting.parse(request)
+    answers = tuple(predicting.answer(address, request, asked) for address in addresses)
+    return answers[0] if isinstance(model, str) else answers
+
+
+def select(
+    models: str | Sequence[str] = (),
+    *,
+    search: str | None = None,
+    author: str | None = None,
+    limit: Text = 20,
+    local: bool = False,
+    list_file: str | None = None,
+    host: str | None = None,
+    backend: str | None = None,
+    runtime: str | None = None,
+    bandwidth: Text | None = None,
+    tflops: Text | None = None,
+    memory: Text | None = None,
+    workload: str | None = None,
+    n_prompt: Text = 512,
+    at_depth: Text = 0,
+    n_context: Text | None = None,
+    n_ubatch: Text = 512,
+    type_k: str = "f16",
+    type_v: str = "f16",
+    flash_attn: str = "auto",
+    min_decode: Text | None = None,
+    max_ttft: Text | None = None,
+    max_turn: Text | None = None,
+    quality_floor: Text | None = None,
+    licence: str | Sequence[str] = (),
+    sort: str = "size",
+    offline: bool = False,
+) -> Selection:
+    """Return every candidate on a host, best first, as `tokcast select` ranks them.
+
+    Without models or a search, the catalogue in all its file types. `min_decode` is tokens/s,
+    `max_ttft` and `max_turn` seconds or text such as "500ms", `quality_floor` a perplexity ratio
+    or text such as "2%". `pick` of what comes back is the best that meets every wish, None where
+    nothing does. Raises InputError for what can't be read or understood.
+    """
+    request = SelectRequest(
+        addresses=(models,) if isinstance(models, str) else tuple(models),
+        search=search,
+        author=author,
+        limit=_text(limit),
+        is_local=local,
+        list_file=list_file,
+        host=host,
+        backend=backend,
+        runtime=runtime,
+        bandwidth=_maybe(bandwidth),
+        tflops=_maybe(tflops),
+        memory=_maybe(memory),
+        workload=workload,
+        n_prompt=_text(n_prompt),
+        at_depth=_text(at_depth),
+        n_context=_maybe(n_context),
+        n_ubatch=_text(n_ubatch),
+        type_k=type_k,
+        type_v=type_v,
+        flash_attn=flash_attn,
+        min_decode=_maybe(min_decode),
+        max_ttft=_maybe(max_ttft),
+        max_turn=_maybe(max_turn),
+        quality_floor=_maybe(quality_floor),
+        licences=(licence,) if isinstance(licence, str) else tuple(licence),
+        sort=sort,
+        offline=offline,
+    )
+    return selecting.select(request)
+
+
+def frame(results: Answer | Selection | Sequence[Answer | Selection]) -> "pd.DataFrame":
+    """Return a pandas table: a row a prediction, or a row a candidate.
+
+    Columns are those of `-o csv`, in SI units. Raises InputError for nothing, and for answers and
+    selections together, whose columns differ.
+    """
+    import pandas as pd
+
+    from tokcast.cli.predict_data import records
+    from tokcast.cli.select_data import selection_records
+
+    listed = [results] if isinstance(results, Answer | Selection) else list(results)
+    answers = [each for each in listed if isinstance(each, Answer)]
+    if not listed or 0 < len(answers) < len(listed):
+        raise InputError("expected answers of predict, or selections of select, and at least one")
+    rows = [row for each in answers for row in records(each)]
+    for each in listed:
+        if isinstance(each, Selection):
+            rows += selection_records(each)
+    return pd.DataFrame(rows)

@@ -1,0 +1,1 @@
+"""Choosing a model and a quant for a machine: candidates, wishes, ranking."""
