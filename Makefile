@@ -53,6 +53,8 @@ ranking: $(STAMP)
 fit: $(STAMP)
 	$(BIN)/tokcast fit --save fits/data/coefficients.json -o json > build/scores.json
 	mv build/scores.json fits/data/scores.json
+	$(BIN)/pip install --quiet -e ".[plots]"
+	$(BIN)/tokcast evaluate --save docs > build/evaluate.txt
 	$(BIN)/python docs/refresh.py
 
 clean:

@@ -233,6 +233,8 @@ def fit(
 def evaluate(
     on: arg.On = None,
     n_folds: arg.Folds = "10",
+    save: arg.SaveScores = None,
+    cluster: arg.Cluster = None,
     output: arg.Output = "table",
 ) -> None:
     """Score predictions on what the fit did not see.
@@ -242,7 +244,8 @@ def evaluate(
     from tokcast.cli import evaluate as command
     from tokcast.cli.options import one_count
 
-    raise typer.Exit(command.run(on, one_count(n_folds, "--folds", at_least=2), output))
+    request = command.Request(on, one_count(n_folds, "--folds", at_least=2), save, cluster)
+    raise typer.Exit(command.run(request, output))
 
 
 @app.command()

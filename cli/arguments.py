@@ -104,6 +104,14 @@ On = Annotated[
     str | None,
     typer.Option("--on", metavar="FILE", help="Score the released coefficients on its rows."),
 ]
+SaveScores = Annotated[
+    str | None,
+    typer.Option("--save", metavar="FOLDER", help="Write accuracy.md, its plots and JSON here."),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option("--cluster", metavar="ADDRESS", help="Fit on a dask cluster, or on: local."),
+]
 Folds = Annotated[str, typer.Option("--folds", metavar="N", help="Parts to leave out in turn.")]
 NamePart = Annotated[
     str | None, typer.Argument(metavar="TEXT", help="Only chips whose name holds this.")

@@ -1,7 +1,7 @@
 """The design: the predictor's own terms and effects, arranged for the estimator."""
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -10,10 +10,14 @@ from scipy import sparse
 
 from tokcast.fits.estimate import Design
 from tokcast.fits.observations import Observation
-from tokcast.predictor.effects import Effect, effects_of
-from tokcast.predictor.ledger import Work, Workload
+from tokcast.predictor.effects import Effect, Shape, effects_of
+from tokcast.predictor.host import Host
+from tokcast.predictor.ledger import Phase, Work, Workload
 from tokcast.predictor.roofline import shape_of, tokens_of
-from tokcast.predictor.terms import OVERLAP, terms
+from tokcast.predictor.terms import OVERLAP, Run, Term, terms
+
+# What names the effects that scale a term, `effects_of` for one.
+Labels = Callable[[Term, Phase, Host, Run, Shape], tuple[Effect, ...]]
 
 # A chip measured n times counts as n ** 0.5: between every row alike and every chip alike.
 HOST_POWER = 0.5
@@ -37,6 +41,7 @@ def host_weights(observations: Sequence[Observation], power: float) -> npt.NDArr
 class _Terms:
     """Columns of the design while they are being collected."""
 
+    labels: Labels
     cells: _Index = field(default_factory=_Index)
     groups: _Index = field(default_factory=_Index)
     seconds: list[float] = field(default_factory=list)
@@ -49,7 +54,7 @@ class _Terms:
         shape = shape_of(o.spec, workload)
         for term in terms(works, o.host, o.run, workload.phase):
             self.seconds.append(term.seconds)
-            self.cell.append(self.cells[effects_of(term, workload.phase, o.host, o.run, shape)])
+            self.cell.append(self.cells[self.labels(term, workload.phase, o.host, o.run, shape)])
             group = self.groups[part, term.group]
             if group == len(self.part):
                 self.part.append(part)
@@ -64,9 +69,11 @@ def _entries(
             yield row, names[name], value
 
 
-def design(observations: Sequence[Observation], power: float = HOST_POWER) -> Design:
-    """Return the design of observations of one phase."""
-    collected, names = _Terms(), _Index()
+def design(
+    observations: Sequence[Observation], power: float = HOST_POWER, labels: Labels = effects_of
+) -> Design:
+    """Return the design of observations of one phase; its terms are in the same order always."""
+    collected, names = _Terms(labels), _Index()
     mean_rows: list[int] = []
     mean_values: list[float] = []
     for i, o in enumerate(observations):

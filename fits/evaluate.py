@@ -1,36 +1,43 @@
 """Held-out evaluation: chips, models, both and time left out, with baselines and noise floor."""
 
-import math
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
-from joblib import Parallel, delayed
 
 from tokcast.fits.baselines import BASELINES
+from tokcast.fits.breakdown import Sure, bootstrap, breakdown
+from tokcast.fits.coverage import Coverage, coverage
 from tokcast.fits.design import design
-from tokcast.fits.estimate import Design, Estimate, Rows, fit, predict_log_rate
+from tokcast.fits.few_shot import Shot, error_curve
+from tokcast.fits.heldout import Fitter, Held, Progress, Split
+from tokcast.fits.kept import Store
 from tokcast.fits.observations import Observation
+from tokcast.fits.paper import Rung, ladder, paper_scores
 from tokcast.fits.priors import BELIEFS, prior_of
 from tokcast.fits.scores import Score, score
-from tokcast.fits.splits import folds
+from tokcast.fits.splits import both_out, by_time, folds
 
 Floats = npt.NDArray[np.float64]
-Progress = Callable[[str], None]
 N_FOLDS = 10
 MIN_PROMPT = 128
 FULL_HOST = 4
+CHIPS_OUT = "chip left out"
 
 
 @dataclass(frozen=True, slots=True)
 class SplitScore:
-    """One split's score and the baselines' on the same rows, predicted from the same others."""
+    """One split's score and the baselines' on the same rows, predicted from the same others.
+
+    `sure` is how far ours moves with the hosts that happen to be in it.
+    """
 
     name: str
     rows: str
     ours: Score
+    sure: Sure
     baselines: dict[str, Score]
 
 
@@ -43,47 +50,22 @@ class Floor:
     mean: float
 
 
-def _fit_without(d: Design, train: Rows, start: Estimate) -> Estimate:
-    return fit(d.take(train), start.prior, start)
+@dataclass(frozen=True, slots=True)
+class PhaseEvaluation:
+    """Everything that is known of a phase's error.
 
+    `breakdown`, `coverage`, `shots` and `paper` are of chips left out; `points` are the
+    (measured, predicted) tokens/s of those rows.
+    """
 
-def left_out(
-    d: Design,
-    start: Estimate,
-    splits: Sequence[tuple[Rows, Rows]],
-    progress: Progress,
-) -> Floats:
-    """Return log(measured / predicted) of each row while it was in a test part, else NaN."""
-    residual = np.full(d.log_rate.size, np.nan)
-    fitted = Parallel(n_jobs=-1, return_as="generator")(
-        delayed(_fit_without)(d, train, start) for train, _ in splits
-    )
-    for k, ((_, test), estimate) in enumerate(zip(splits, fitted, strict=True)):
-        progress(f"{k + 1}/{len(splits)}")
-        part = d.take(test)
-        residual[test] = part.log_rate - predict_log_rate(part, estimate.theta)
-    return residual
-
-
-def both_out(chips: Sequence[str], models: Sequence[str], n: int) -> list[tuple[Rows, Rows]]:
-    """Return splits whose test rows share neither chip nor model with the training rows."""
-    chip_folds = list(folds(chips, n))
-    model_folds = list(folds(models, n, seed=1))
-    made = []
-    for _, chip_test in chip_folds:
-        for _, model_test in model_folds:
-            test = np.intersect1d(chip_test, model_test)
-            if test.size:
-                everything = np.arange(len(chips))
-                train = np.setdiff1d(everything, np.union1d(chip_test, model_test))
-                made.append((train, test))
-    return made
-
-
-def by_time(years: Sequence[float | None], before: float) -> list[tuple[Rows, Rows]]:
-    """Return one split: rows dated before a year against those from it on; undated ones neither."""
-    dated = np.array([math.nan if y is None else y for y in years])
-    return [(np.flatnonzero(dated < before), np.flatnonzero(dated >= before))]
+    scores: list[SplitScore]
+    floor: Floor | None
+    breakdown: dict[str, dict[str, Score]]
+    coverage: list[Coverage]
+    shots: list[Shot]
+    paper: dict[str, dict[str, Score]]
+    ladder: list[Rung]
+    points: Floats
 
 
 def noise_floor(observations: Sequence[Observation]) -> Floor | None:
@@ -144,12 +126,13 @@ def _split_scores(
             if known.any():
                 beside[baseline] = score(measured[known] - np.log(rates[known]), list(hosts[known]))
         ours = score(residual[use], list(hosts[use]))
-        made.append(SplitScore(name, label, ours, beside))
+        sure = bootstrap(residual[use], list(hosts[use]))
+        made.append(SplitScore(name, label, ours, sure, beside))
     return made
 
 
 def _baseline_rates(
-    observations: Sequence[Observation], splits: Sequence[tuple[Rows, Rows]]
+    observations: Sequence[Observation], splits: Sequence[Split]
 ) -> dict[str, Floats]:
     found = {name: np.full(len(observations), np.nan) for name in BASELINES}
     for train, test in splits:
@@ -162,16 +145,30 @@ def _baseline_rates(
 
 def splits_of(
     observations: Sequence[Observation], n_folds: int, before: float
-) -> dict[str, list[tuple[Rows, Rows]]]:
+) -> dict[str, list[Split]]:
     """Return the named splits of a phase."""
     chips = [o.host.name for o in observations]
     models = [o.model_id for o in observations]
     return {
-        "chip left out": list(folds(chips, n_folds)),
+        CHIPS_OUT: list(folds(chips, n_folds)),
         "model left out": list(folds(models, n_folds)),
         "chip and model left out": both_out(chips, models, 4),
         f"rows from {before:g} on left out": by_time([o.run.year for o in observations], before),
     }
+
+
+def _shots(observations: Sequence[Observation], names: Sequence[str], held: Held) -> list[Shot]:
+    """Return the curve over single tests; a suite's mean tells a calibration little."""
+    without = [dict(zip(names, theta.tolist(), strict=True)) for theta in held.thetas]
+    fold = {int(i): k for k, (_, test) in enumerate(held.splits) for i in test}
+    single = [
+        i
+        for i, o in enumerate(observations)
+        if not o.is_suite and (o.phase == "decode" or o.workloads[0].n_prompt >= MIN_PROMPT)
+    ]
+    if not single:
+        return []
+    return error_curve([observations[i] for i in single], [without[fold[i]] for i in single])
 
 
 def evaluate_phase(
@@ -179,18 +176,38 @@ def evaluate_phase(
     progress: Progress,
     n_folds: int = N_FOLDS,
     before: float = 2026.0,
-) -> list[SplitScore]:
-    """Return the scores of every split of one phase, ours and the baselines'."""
+    store: Store | None = None,
+) -> PhaseEvaluation:
+    """Return the scores of every split of one phase, ours and the baselines'.
+
+    Fits are taken from `store` as far as they are there, and put there one by one.
+    """
     phase = observations[0].phase
     d = design(observations)
-    progress(f"{phase}: all rows")
-    start = fit(d, prior_of(d.names, BELIEFS[phase]))
-    made = []
-    for name, splits in splits_of(observations, n_folds, before).items():
+    stage = ""
 
-        def say(text: str, name: str = name) -> None:
-            progress(f"{phase}, {name}: {text}")
+    def say(text: str) -> None:
+        progress(f"{phase}, {stage}: {text}")
 
-        residual = left_out(d, start, splits, say)
-        made += _split_scores(name, observations, residual, _baseline_rates(observations, splits))
-    return made
+    fitter = Fitter(d, prior_of(d.names, BELIEFS[phase]), store or Store(None), say)
+    start = fitter.everything()
+    scores: list[SplitScore] = []
+    held: dict[str, Held] = {}
+    for stage, splits in splits_of(observations, n_folds, before).items():
+        held[stage] = fitter.left_out(start, splits)
+        rates = _baseline_rates(observations, splits)
+        scores += _split_scores(stage, observations, held[stage].residual, rates)
+    chips_out = held[CHIPS_OUT]
+    stage = "calibration"
+    say("a few rows given back")
+    measured = np.exp(d.log_rate)
+    return PhaseEvaluation(
+        scores=scores,
+        floor=noise_floor(observations),
+        breakdown=breakdown(observations, chips_out.residual),
+        coverage=coverage(observations, chips_out),
+        shots=_shots(observations, d.names, chips_out),
+        paper=paper_scores(observations, chips_out.splits, chips_out.residual),
+        ladder=ladder(observations),
+        points=np.column_stack([measured, measured * np.exp(-chips_out.residual)]),
+    )

@@ -5,13 +5,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
+from operator import attrgetter
 from statistics import median
 
 from tokcast.hosts.registry import chips
 from tokcast.measurements.cleaning import Facts, Rule, check
 from tokcast.measurements.dates import year_of
 from tokcast.measurements.localscore import machine_of
-from tokcast.measurements.schema import Measurement
+from tokcast.measurements.schema import COLUMNS, Measurement
 from tokcast.measurements.workloads import workloads
 from tokcast.predictor.catalogue import header
 from tokcast.predictor.errors import InputError
@@ -139,13 +140,30 @@ def run_of(m: Measurement) -> Run:
     )
 
 
-def _need_bytes(spec: ModelSpec, loads: tuple[Workload, ...]) -> float:
+@cache
+def _need_bytes(model_id: str, file_type: str, loads: tuple[Workload, ...]) -> float:
+    spec = spec_of(model_id, file_type)
+    if spec is None:
+        return 0.0
     longest = max(
         (w.n_depth + (w.n_prompt if w.phase == "prefill" else 0) for w in loads), default=0
     )
     load = loads[0] if loads else Workload("decode")
     use = memory(spec, max(longest, 1), type_k=load.type_k, type_v=load.type_v)
     return use.weights_bytes + use.kv_bytes + BUFFERS_BYTES
+
+
+@cache
+def _ceiling(
+    chip: str, model_id: str, file_type: str, ratio: float, loads: tuple[Workload, ...]
+) -> float:
+    """Return the mean over workloads of what the chip's nameplate allows, in tokens/s."""
+    host = _hosts()[chip]
+    ceilings = [
+        ceiling_tok_per_s(works_of(model_id, file_type, ratio, w) or (), host, tokens_of(w))
+        for w in loads
+    ]
+    return sum(ceilings) / len(ceilings)
 
 
 def facts_of(m: Measurement) -> Facts:
@@ -155,13 +173,9 @@ def facts_of(m: Measurement) -> Facts:
     loads = workloads(m)
     if host is None or spec is None or not loads:
         return Facts(host, spec, loads)
-    ratio = size_ratio(m)
-    ceilings = [
-        ceiling_tok_per_s(works_of(m.model_id, m.file_type, ratio, w) or (), host, tokens_of(w))
-        for w in loads
-    ]
-    ceiling = sum(ceilings) / len(ceilings)
-    return Facts(host, spec, loads, m.tok_s / ceiling, _need_bytes(spec, loads))
+    ceiling = _ceiling(m.chip, m.model_id, m.file_type, size_ratio(m), loads)
+    need = _need_bytes(m.model_id, m.file_type, loads)
+    return Facts(host, spec, loads, m.tok_s / ceiling, need)
 
 
 def _key(m: Measurement, run: Run, loads: tuple[Workload, ...]) -> tuple[object, ...]:
@@ -171,22 +185,51 @@ def _key(m: Measurement, run: Run, loads: tuple[Workload, ...]) -> tuple[object,
     return (m.chip, run, m.model_id, m.file_type, ratio, loads, m.is_suite)
 
 
+# What of a row decides which configuration it is of: everything but the figures themselves.
+_configuration = attrgetter(
+    *(f for f in COLUMNS if f not in ("tok_s", "tok_s_std", "power_w", "power_kind"))
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What rows alike in all but their figures share; `facts` are of a row of 1 token/s."""
+
+    facts: Facts
+    run: Run
+    key: tuple[object, ...]
+
+    def of(self, tok_s: float) -> Facts:
+        """Return the facts of a row of such a speed."""
+        roof = self.facts.roof
+        return self.facts if roof is None else replace(self.facts, roof=roof * tok_s)
+
+
+def _known(m: Measurement) -> _Known:
+    facts, run = facts_of(replace(m, tok_s=1.0)), run_of(m)
+    return _Known(facts, run, _key(m, run, facts.workloads))
+
+
 def observe(rows: Iterable[Measurement]) -> tuple[tuple[Observation, ...], tuple[Rejected, ...]]:
     """Return the observations of clean rows, repeats joined, and the rows kept out."""
     groups: dict[tuple[object, ...], list[Measurement]] = defaultdict(list)
     rejected = []
-    facts_by_key: dict[tuple[object, ...], tuple[Facts, Run]] = {}
+    seen: dict[tuple[object, ...], _Known] = {}
+    known_by_key: dict[tuple[object, ...], _Known] = {}
     for m in rows:
-        facts = facts_of(m)
-        rule = check(m, facts)
+        configuration = _configuration(m)
+        known = seen.get(configuration)
+        if known is None:
+            known = seen[configuration] = _known(m)
+        rule = check(m, known.of(m.tok_s))
         if rule is not None:
             rejected.append(Rejected(m, rule))
             continue
-        run = run_of(m)
-        key = _key(m, run, facts.workloads)
-        groups[key].append(m)
-        facts_by_key.setdefault(key, (facts, run))
-    made = (_observation(groups[key], *facts_by_key[key]) for key in groups)
+        known = known_by_key.setdefault(known.key, known)
+        groups[known.key].append(m)
+    made = (
+        _observation(groups[key], known.facts, known.run) for key, known in known_by_key.items()
+    )
     return tuple(made), tuple(rejected)
 
 

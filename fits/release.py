@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -56,10 +56,17 @@ class PhaseFit:
     n_hosts: int
 
 
-def _host_evidence(train: Sequence[Observation], o: Observation) -> Evidence:
-    families = {(traits_of(t.host).family, t.run.backend) for t in train}
-    known = (traits_of(o.host).family, o.run.backend) in families
-    return "same chip family" if known else "spec sheet only"
+def evidence_of_left_out(observations: Sequence[Observation]) -> list[Evidence]:
+    """Return what is known of each observation's chip once all rows of the chip are gone."""
+    chips: dict[tuple[str, str], set[str]] = defaultdict(set)
+    for o in observations:
+        chips[traits_of(o.host).family, o.run.backend].add(o.host.name)
+    return [
+        "same chip family"
+        if len(chips[traits_of(o.host).family, o.run.backend]) > 1
+        else "spec sheet only"
+        for o in observations
+    ]
 
 
 def _leave_out(
@@ -93,13 +100,7 @@ def fit_phase(observations: Sequence[Observation], progress: Callable[[str], Non
     models = [o.model_id for o in observations]
     by_chip = _leave_out(observations, d, estimate, chips, progress, f"{phase}: chips")
     by_model = _leave_out(observations, d, estimate, models, progress, f"{phase}: models")
-    others = {
-        name: [o for o in observations if o.host.name != name] for name in dict.fromkeys(chips)
-    }
-    evidence = {
-        (o.host.name, o.run.backend): _host_evidence(others[o.host.name], o) for o in observations
-    }
-    kinds: list[Evidence] = [evidence[o.host.name, o.run.backend] for o in observations]
+    kinds = evidence_of_left_out(observations)
     known: list[Evidence] = ["same host"] * len(observations)
     sides = tuple(side_of(o.run.backend) for o in observations)
     left_out = LeftOut(
@@ -108,7 +109,7 @@ def fit_phase(observations: Sequence[Observation], progress: Callable[[str], Non
         tuple(kinds + known),
         sides + sides,
     )
-    return PhaseFit(estimate, left_out, len(others))
+    return PhaseFit(estimate, left_out, len(set(chips)))
 
 
 def scores(left_out: LeftOut) -> dict[str, Score]:
@@ -127,20 +128,27 @@ def _ends(residual: Floats, hosts: Sequence[str]) -> dict[str, list[float]]:
     }
 
 
-def _intervals(fits: Mapping[str, PhaseFit]) -> dict[str, dict[str, list[float]]]:
-    """Return the intervals by phase, evidence and side.
+def intervals_of(left_out: LeftOut) -> dict[str, dict[str, list[float]]]:
+    """Return the intervals by "evidence/side" and level.
 
     Where fewer than MIN_HOSTS hosts speak for a class, both sides together do.
     """
     made = {}
-    for phase, fitted in fits.items():
-        for kind in dict.fromkeys(fitted.left_out.evidence):
-            for side in ("CPU", "GPU"):
-                residual, hosts = fitted.left_out.of(kind, side)
-                if len(set(hosts)) < MIN_HOSTS:
-                    residual, hosts = fitted.left_out.of(kind)
-                made[f"{phase}/{kind}/{side}"] = _ends(residual, hosts)
+    for kind in dict.fromkeys(left_out.evidence):
+        for side in ("CPU", "GPU"):
+            residual, hosts = left_out.of(kind, side)
+            if len(set(hosts)) < MIN_HOSTS:
+                residual, hosts = left_out.of(kind)
+            made[f"{kind}/{side}"] = _ends(residual, hosts)
     return made
+
+
+def _intervals(fits: Mapping[str, PhaseFit]) -> dict[str, dict[str, list[float]]]:
+    return {
+        f"{phase}/{name}": ends
+        for phase, fitted in fits.items()
+        for name, ends in intervals_of(fitted.left_out).items()
+    }
 
 
 def _effects(fits: Mapping[str, PhaseFit]) -> dict[str, float]:

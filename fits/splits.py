@@ -1,5 +1,6 @@
 """Which observations are left out together."""
 
+import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -20,3 +21,24 @@ def folds(groups: Sequence[str], n_folds: int, seed: int = 0) -> Iterator[tuple[
     fold = np.array([fold_of[g] for g in groups])
     for k in range(min(n_folds, names.size)):
         yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
+
+
+def both_out(chips: Sequence[str], models: Sequence[str], n: int) -> list[tuple[Rows, Rows]]:
+    """Return splits whose test rows share neither chip nor model with the training rows."""
+    chip_folds = list(folds(chips, n))
+    model_folds = list(folds(models, n, seed=1))
+    made = []
+    for _, chip_test in chip_folds:
+        for _, model_test in model_folds:
+            test = np.intersect1d(chip_test, model_test)
+            if test.size:
+                everything = np.arange(len(chips))
+                train = np.setdiff1d(everything, np.union1d(chip_test, model_test))
+                made.append((train, test))
+    return made
+
+
+def by_time(years: Sequence[float | None], before: float) -> list[tuple[Rows, Rows]]:
+    """Return one split: rows dated before a year against those from it on; undated ones neither."""
+    dated = np.array([math.nan if y is None else y for y in years])
+    return [(np.flatnonzero(dated < before), np.flatnonzero(dated >= before))]

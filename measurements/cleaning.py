@@ -79,6 +79,20 @@ def _far_below(m: Measurement, f: Facts) -> bool:
     return f.roof < 0.04 and f.spec.n_bytes > 0.5e9
 
 
+# Printed sizes of clean packaged rows are 0.72 to 1.46 of their tensors'; the slowest clean speed
+# is 2.1 thousandths of the roof.
+SIZE_SLIP = 2.0
+SPEED_SLIP = 0.0015
+
+
+def _unit_slip(m: Measurement, f: Facts) -> bool:
+    if f.spec is not None and m.size_gib:
+        ratio = m.size_gib * 1024**3 / f.spec.n_bytes
+        if not 1 / SIZE_SLIP < ratio < SIZE_SLIP:
+            return True
+    return f.roof is not None and f.roof < SPEED_SLIP
+
+
 def _host_stalled(m: Measurement, _: Facts) -> bool:
     machine = machine_of(m)
     return m.phase == "decode" and m.backend == "CUDA" and machine is not None and machine.stalls
@@ -153,6 +167,11 @@ RULES: tuple[Rule, ...] = (
         "client-prefill",
         "time to first token of a client: overhead and approximate token counts",
         lambda m, _: m.phase == "prefill" and bool(m.flags & {"client-timing", "approx-tokens"}),
+    ),
+    Rule(
+        "unit-slip",
+        "a size twice or half the tensors', or a speed in thousands: another unit, or another file",
+        _unit_slip,
     ),
     Rule("spills", "weights and cache exceed the card: the driver pages to the host", _spills),
     Rule(

@@ -136,6 +136,9 @@ def test_a_suite_is_its_nine_mixes() -> None:
         ({"tok_s": "0.5"}, "far-below-roof"),
         ({"model_id": "llama-3.1-70b"}, "spills"),
         ({"flags": "suspect-slow"}, "suspect"),
+        ({"size_gib": "4920000000"}, "unit-slip"),
+        ({"size_gib": "4.92"}, None),
+        ({"tok_s": "0.13"}, "unit-slip"),
         ({"phase": "prefill", "n_prompt": "512", "tok_s": "99000"}, "above-roof"),
     ],
 )
