@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 
-.PHONY: demo test lint bench ranking oracles fit clean
+.PHONY: demo test lint bench ranking oracles browser runtimes fit clean
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -21,7 +21,7 @@ lint: $(STAMP)
 	for d in predictor hosts measurements fits cli; do ln -sfn "../../../$$d" "build/types/tokcast/$$d"; done
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	ln -sfn ../../../api/__init__.py build/types/tokcast/__init__.py
+	ln -sfn ../../../cli/python/__init__.py build/types/tokcast/__init__.py
 	$(BIN)/mypy
 	PYTHONPATH=build/types $(BIN)/lint-imports
 
@@ -30,6 +30,18 @@ test: lint
 
 oracles: $(STAMP)
 	$(BIN)/python benchmarks/fetch_oracles.py
+
+# What the tests in a browser need: Playwright drives a Chromium that is installed already.
+browser: $(STAMP)
+	$(BIN)/pip install --quiet --group browser
+	mkdir -p build/browser
+	test -f build/browser/package/axe.min.js || (cd build/browser && npm pack --silent axe-core@4 && tar -xzf axe-core-4*.tgz)
+# Prints where llama-bench and the libraries are: LLAMA_CPP_LIB_PATH, for both ways of measuring.
+runtimes: $(STAMP)
+	mkdir -p build
+	VENV=$(VENV) benchmarks/build_llama.sh > build/llama-folder
+	$(BIN)/pip install --quiet "mlx[cpu]" mlx-lm || echo "MLX has no wheel here"
+	cat build/llama-folder
 
 bench: $(STAMP)
 	$(BIN)/python benchmarks/run.py

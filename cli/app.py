@@ -26,6 +26,16 @@ hosts_app = typer.Typer(
     help="List, show and detect chips.", no_args_is_help=True, rich_markup_mode=None
 )
 app.add_typer(hosts_app, name="hosts")
+plot_app = typer.Typer(
+    help="Draw to an SVG or PNG file.", no_args_is_help=True, rich_markup_mode=None
+)
+app.add_typer(plot_app, name="plot")
+measure_app = typer.Typer(
+    help="Measure models here; list, share and import figures.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+app.add_typer(measure_app, name="measure")
 
 
 def _version(value: bool) -> None:
@@ -238,6 +248,43 @@ def evaluate(
     raise typer.Exit(command.run(request, output))
 
 
+@app.command()
+def serve(
+    host: arg.Bind = "127.0.0.1",
+    port: arg.Port = "8047",
+    public: arg.Public = False,
+    folder: arg.Folders = None,
+    mirror: arg.Mirrors = None,
+    name: arg.Names = None,
+) -> None:
+    """Open the page and the API on this machine.
+
+    Example: tokcast serve --folder ~/models
+    """
+    from tokcast.cli import serve as command
+
+    request = command.Request(
+        host=host,
+        port=port,
+        public=public,
+        folders=tuple(folder or ()),
+        mirrors=tuple(mirror or ()),
+        names=tuple(name or ()),
+    )
+    raise typer.Exit(command.run(request))
+
+
+@app.command()
+def verify(file: arg.Exported, output: arg.Output = "table") -> None:
+    """Check the receipt of an exported file.
+
+    Example: tokcast verify tokcast-worksheet.json
+    """
+    from tokcast.cli import verify as command
+
+    raise typer.Exit(command.run(file, output))
+
+
 @hosts_app.command("list")
 def hosts_list(
     text: arg.NamePart = None,
@@ -272,6 +319,233 @@ def hosts_detect(output: arg.Output = "table") -> None:
     from tokcast.cli import hosts as command
 
     raise typer.Exit(command.run_detect(output))
+
+
+@plot_app.command("roofline")
+def plot_roofline(
+    models: arg.Models = None,
+    host: arg.HostNames = None,
+    backend: arg.Backend = None,
+    n_prompt: arg.Prompt = "512",
+    n_depth: arg.Depth = "0",
+    phase: arg.Phase = "decode",
+    theme: arg.Theme = "light",
+    width: arg.Width = "760",
+    offline: arg.Offline = False,
+    output: arg.DrawingFile = "roofline.svg",
+) -> None:
+    """Draw the roofline with each phase under it.
+
+    Example: tokcast plot roofline llama-3.1-8b@Q4_K_M --host 'RTX 4090' -o roofline.svg
+    """
+    given = (n_prompt, n_depth, phase, theme, width)
+    raise typer.Exit(_plot("roofline", models, host, backend, given, offline, output))
+
+
+@plot_app.command("depth")
+def plot_depth(
+    models: arg.Models = None,
+    host: arg.HostNames = None,
+    backend: arg.Backend = None,
+    n_prompt: arg.Prompt = "512",
+    n_depth: arg.Depth = "0",
+    phase: arg.Phase = "decode",
+    theme: arg.Theme = "light",
+    width: arg.Width = "760",
+    offline: arg.Offline = False,
+    output: arg.DrawingFile = "depth.svg",
+) -> None:
+    """Draw speed over context depth, with its interval.
+
+    Example: tokcast plot depth qwen3-8b@Q4_K_M --host 'RTX 3090' -o depth.png
+    """
+    given = (n_prompt, n_depth, phase, theme, width)
+    raise typer.Exit(_plot("depth", models, host, backend, given, offline, output))
+
+
+@plot_app.command("quants")
+def plot_quants(
+    models: arg.Models = None,
+    host: arg.HostNames = None,
+    backend: arg.Backend = None,
+    n_prompt: arg.Prompt = "512",
+    n_depth: arg.Depth = "0",
+    phase: arg.Phase = "decode",
+    theme: arg.Theme = "light",
+    width: arg.Width = "760",
+    offline: arg.Offline = False,
+    output: arg.DrawingFile = "quants.svg",
+) -> None:
+    """Draw a model's file types beside each other.
+
+    Example: tokcast plot quants llama-3.1-8b --host 'RTX 3060 12GB' -o quants.svg
+    """
+    given = (n_prompt, n_depth, phase, theme, width)
+    raise typer.Exit(_plot("quants", models, host, backend, given, offline, output))
+
+
+@plot_app.command("hosts")
+def plot_hosts(
+    models: arg.Models = None,
+    host: arg.HostNames = None,
+    backend: arg.Backend = None,
+    n_prompt: arg.Prompt = "512",
+    n_depth: arg.Depth = "0",
+    phase: arg.Phase = "decode",
+    theme: arg.Theme = "light",
+    width: arg.Width = "760",
+    offline: arg.Offline = False,
+    output: arg.DrawingFile = "hosts.svg",
+) -> None:
+    """Draw one model on several hosts.
+
+    Example: tokcast plot hosts gpt-oss-20b@MXFP4_MOE -o hosts.svg
+    """
+    given = (n_prompt, n_depth, phase, theme, width)
+    raise typer.Exit(_plot("hosts", models, host, backend, given, offline, output))
+
+
+def _plot(
+    kind: str,
+    models: list[str] | None,
+    hosts: list[str] | None,
+    backend: str | None,
+    given: tuple[str, str, str, str, str],
+    offline: bool,
+    output: str,
+) -> int:
+    from tokcast.cli import plot as command
+
+    if not models:
+        raise InputError("no model given; expected a file, owner/repo[:quant] or name@FILETYPE")
+    n_prompt, n_depth, phase, theme, width = given
+    request = command.Request(
+        models=tuple(models),
+        hosts=tuple(hosts or ()),
+        backend=backend,
+        n_prompt=n_prompt,
+        n_depth=n_depth,
+        phase=phase,
+        theme=theme,
+        width=width,
+        offline=offline,
+        output=output,
+    )
+    return command.run(kind, request)
+
+
+@app.command()
+def calibrate(
+    budget: arg.Budget = "5m",
+    files: arg.WithFiles = None,
+    runtime: arg.MeasureRuntime = None,
+    threads: arg.Threads = None,
+    host: arg.HostName = None,
+    bandwidth: arg.Bandwidth = None,
+    fresh: arg.Fresh = False,
+    refit: arg.Refit = False,
+    plan: arg.PlanOnly = False,
+    output: arg.Output = "table",
+) -> None:
+    """Measure this machine, and sharpen predictions for it.
+
+    Example: tokcast calibrate --budget 5m
+    """
+    from tokcast.cli import calibrate as command
+
+    request = command.Request(
+        budget, tuple(files or ()), runtime, threads, host, bandwidth, fresh, refit, plan
+    )
+    raise typer.Exit(command.run(request, output))
+
+
+@measure_app.command("run")
+def measure_run(
+    model: arg.OneModel,
+    runtime: arg.MeasureRuntime = None,
+    n_prompt: arg.Prompts = "512",
+    n_gen: arg.Generations = "128",
+    n_depth: arg.MeasureDepths = None,
+    repeats: arg.Repeats = "5",
+    launches: arg.Launches = "1",
+    threads: arg.Threads = None,
+    n_batch: arg.Batch = "2048",
+    n_ubatch: arg.MicroBatch = "512",
+    flash_attn: arg.FlashAttention = "auto",
+    type_k: arg.CacheTypeK = "f16",
+    type_v: arg.CacheTypeV = "f16",
+    n_gpu_layers: arg.GpuLayers = None,
+    offline: arg.Offline = False,
+    output: arg.Output = "table",
+) -> None:
+    """Measure one model as llama-bench does, every sample kept.
+
+    A model that is not on this machine is measured with random weights in its shapes.
+
+    Example: tokcast measure run ./gemma3-270m-q4_k_m.gguf -d 0,512,2048 --launches 3
+    """
+    from tokcast.cli import measure as command
+
+    request = command.Request(
+        model=model,
+        runtime=runtime,
+        n_prompt=n_prompt,
+        n_gen=n_gen,
+        n_depth=n_depth,
+        n_repeats=repeats,
+        n_launches=launches,
+        n_threads=threads,
+        n_batch=n_batch,
+        n_ubatch=n_ubatch,
+        flash_attn=flash_attn,
+        type_k=type_k,
+        type_v=type_v,
+        n_gpu_layers=n_gpu_layers,
+        offline=offline,
+    )
+    raise typer.Exit(command.run(request, output))
+
+
+@measure_app.command("list")
+def measure_list(text: arg.RunPart = None, output: arg.Output = "table") -> None:
+    """List the runs that are kept."""
+    from tokcast.cli import runs as command
+
+    raise typer.Exit(command.run_list(text, output))
+
+
+@measure_app.command("show")
+def measure_show(id_: arg.RunId, output: arg.Output = "table") -> None:
+    """Show a run with all its samples."""
+    from tokcast.cli import runs as command
+
+    raise typer.Exit(command.run_show(id_, output))
+
+
+@measure_app.command("export")
+def measure_export(text: arg.RunPart = None, to: arg.To = None) -> None:
+    """Print figures as CSV in the interchange schema, ready to share."""
+    from tokcast.cli import runs as command
+
+    raise typer.Exit(command.run_export(text, to))
+
+
+@measure_app.command("import")
+def measure_import(
+    files: arg.Files, host: arg.HostName = None, output: arg.Output = "table"
+) -> None:
+    """Keep the figures of llama-bench, mlx_lm.benchmark and LocalScore output."""
+    from tokcast.cli import runs as command
+
+    raise typer.Exit(command.run_import(files, host, output))
+
+
+@measure_app.command("check")
+def measure_check(file: arg.OneFile = None, output: arg.Output = "table") -> None:
+    """Say which figures, of a file or of those kept, are not to be trusted."""
+    from tokcast.cli import runs as command
+
+    raise typer.Exit(command.run_check(file, output))
 
 
 def main() -> None:

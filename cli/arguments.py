@@ -117,6 +117,84 @@ NamePart = Annotated[
     str | None, typer.Argument(metavar="TEXT", help="Only chips whose name holds this.")
 ]
 Chip = Annotated[str, typer.Argument(metavar="NAME", help="A chip, as in --host.")]
+Bind = Annotated[
+    str,
+    typer.Option("--host", metavar="ADDRESS", help="Address to listen on; others may reach it."),
+]
+Port = Annotated[str, typer.Option("--port", metavar="N", help="Port to listen on; 0 for any.")]
+Public = Annotated[
+    bool, typer.Option("--public", help="Read no local file, fetch nothing, tell no device.")
+]
+Folders = Annotated[
+    list[str] | None,
+    typer.Option("--folder", metavar="DIR", help="Offer the GGUF files below this folder."),
+]
+Mirrors = Annotated[
+    list[str] | None,
+    typer.Option("--mirror", metavar="URL", help="A place beside the Hub to fetch headers from."),
+]
+Names = Annotated[
+    list[str] | None,
+    typer.Option("--name", metavar="NAME", help="A Host name that this server goes by."),
+]
+Exported = Annotated[str, typer.Argument(metavar="FILE", help="A JSON, CSV or SVG export.")]
+HostNames = Annotated[
+    list[str] | None,
+    typer.Option("--host", metavar="NAME", help="A chip, as for predict; may come again."),
+]
+Prompt = Annotated[str, typer.Option("-p", "--n-prompt", metavar="N", help="Prompt tokens.")]
+Depth = Annotated[str, typer.Option("-d", "--n-depth", metavar="N", help="Tokens cached.")]
+Phase = Annotated[str, typer.Option("--phase", metavar="NAME", help="decode or prefill.")]
+Theme = Annotated[str, typer.Option("--theme", metavar="NAME", help="light or dark.")]
+Width = Annotated[str, typer.Option("--width", metavar="N", help="Width in pixels.")]
+DrawingFile = Annotated[
+    str, typer.Option("-o", "--output", metavar="FILE", help="File to write: .svg or .png.")
+]
+Budget = Annotated[
+    str, typer.Option("--budget", metavar="TIME", help="How long to measure: 60s, 5m, 20m.")
+]
+WithFiles = Annotated[
+    list[str] | None,
+    typer.Option("--with", metavar="FILE", help="Use llama-bench results instead of measuring."),
+]
+MeasureRuntime = Annotated[
+    str | None,
+    typer.Option("--runtime", metavar="NAME", help="llama.cpp, llama-bench or mlx."),
+]
+Threads = Annotated[
+    str | None, typer.Option("-t", "--threads", metavar="N", help="Threads; default all cores.")
+]
+Fresh = Annotated[
+    bool, typer.Option("--fresh", help="Begin anew instead of going on where one was stopped.")
+]
+Refit = Annotated[
+    bool, typer.Option("--refit", help="Fit again from the runs kept, without measuring.")
+]
+PlanOnly = Annotated[bool, typer.Option("--plan", help="Show what would be measured, and stop.")]
+MeasureDepths = Annotated[
+    str | None, typer.Option("-d", "--n-depth", metavar="N,...", help="Tokens cached; default 0.")
+]
+Repeats = Annotated[
+    str, typer.Option("-r", "--repetitions", metavar="N", help="Least undisturbed repetitions.")
+]
+Launches = Annotated[
+    str, typer.Option("--launches", metavar="N", help="Separate launches of the runtime.")
+]
+Batch = Annotated[str, typer.Option("-b", "--batch-size", metavar="N", help="Logical batch.")]
+GpuLayers = Annotated[
+    str | None,
+    typer.Option("-ngl", "--n-gpu-layers", metavar="N", help="Layers on the GPU; 0 for none."),
+]
+RunPart = Annotated[
+    str | None,
+    typer.Argument(metavar="TEXT", help="Only runs whose id, host or model holds this."),
+]
+RunId = Annotated[str, typer.Argument(metavar="ID", help="A run's id, or its first letters.")]
+To = Annotated[str | None, typer.Option("--to", metavar="FILE", help="Write there instead.")]
+Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Output of a benchmark.")]
+OneFile = Annotated[
+    str | None, typer.Argument(metavar="FILE", help="Output of a benchmark; default: what is kept.")
+]
 Search = Annotated[
     str | None, typer.Option("--search", metavar="TEXT", help="Search the Hub for repositories.")
 ]

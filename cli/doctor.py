@@ -15,13 +15,10 @@ from tokcast.hosts.registry import chips
 from tokcast.predictor.catalogue import names
 from tokcast.predictor.errors import InputError
 
-_OPTIONAL = {
-    "llama_cpp": "measure with llama-cpp-python",
-    "mlx": "measure with MLX",
-    "pynvml": "read NVIDIA clocks and power",
-}
-_TOOLS = ("llama-bench", "llama-server", "nvidia-smi", "rocm-smi", "ollama")
+_OPTIONAL = {"pynvml": "read NVIDIA clocks and power"}
+_TOOLS = ("llama-server", "nvidia-smi", "rocm-smi", "ollama")
 _SETTINGS = ("HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE", "HF_HOME", "LLAMA_CACHE", "TOKCAST_CACHE")
+_MEASURING = ("LLAMA_BENCH", "LLAMA_CPP_LIB_PATH", "TOKCAST_DATA", "TOKCAST_SCRATCH")
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,10 +60,16 @@ def _environment(environ: Mapping[str, str]) -> Iterator[Check]:
     for tool in _TOOLS:
         path = shutil.which(tool)
         yield Check(tool, "ok" if path else "note", path or "not on PATH")
-    for name in _SETTINGS:
+    for name in (*_SETTINGS, *_MEASURING):
         if name in environ:
             shown = "set" if "TOKEN" in name else environ[name]
             yield Check(name, "ok", shown)
+
+
+def _measuring() -> Iterator[Check]:
+    from tokcast.cli.doctor_measuring import findings
+
+    return (Check(*finding) for finding in findings())
 
 
 def _places(environ: Mapping[str, str]) -> Iterator[Check]:
@@ -79,7 +82,8 @@ def _places(environ: Mapping[str, str]) -> Iterator[Check]:
 
 def run(output: str) -> int:
     """Print the findings; exit code 1 when one of them is a problem."""
-    checks = [*_data(), *_machine(), *_environment(os.environ), *_places(os.environ)]
+    checks = [*_data(), *_machine(), *_environment(os.environ)]
+    checks += [*_measuring(), *_places(os.environ)]
     problems = [c for c in checks if c.status == "problem"]
     verdict = (
         f"tokcast {version('tokcast')} on Python {platform.python_version()}, "

@@ -78,7 +78,8 @@ def _kind(layer: Layer) -> str:
     return " + ".join(w for w in words if w) or "no"
 
 
-def _data(spec: ModelSpec, header: Header) -> dict[str, Any]:
+def inspect_data(spec: ModelSpec, header: Header) -> dict[str, Any]:
+    """Return what is in a model as JSON data."""
     return {
         "model": {
             "name": spec.name,
@@ -125,7 +126,7 @@ def run(model: str, tensors: bool, offline: bool, output: str) -> int:
 
     header = open_model(model, offline=offline or None)
     spec = model_spec(header)
-    data = _data(spec, header)
+    data = inspect_data(spec, header)
     tables = []
     if spec.groups:
         tables.append(_grouped(spec, lambda g: g.type, "type"))

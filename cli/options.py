@@ -127,11 +127,12 @@ def host_of(
     if name is None and bytes_per_s is not None:
         host = from_numbers(bytes_per_s, flops_per_s, memory_bytes)
         return host, host.notes
-    host, notes = _detected() if name is None else _named(name)
+    host, notes = detected() if name is None else named(name)
     return override(host, bytes_per_s, flops_per_s, memory_bytes), notes
 
 
-def _detected() -> tuple[Host, tuple[str, ...]]:
+def detected() -> tuple[Host, tuple[str, ...]]:
+    """Return what this machine would run a model on, with notes; raises InputError without."""
     from tokcast.hosts.detect import detect
 
     found = detect()
@@ -140,7 +141,8 @@ def _detected() -> tuple[Host, tuple[str, ...]]:
     return found.hosts[0], found.notes
 
 
-def _named(name: str) -> tuple[Host, tuple[str, ...]]:
+def named(name: str) -> tuple[Host, tuple[str, ...]]:
+    """Return a host by its name or TOML file, with notes on what the spelling leaves open."""
     if name.lower().endswith(".toml"):
         from tokcast.hosts.custom import from_toml
 

@@ -16,6 +16,7 @@ from tokcast.cli.options import (
 )
 from tokcast.cli.progress import Progress
 from tokcast.cli.render import render
+from tokcast.fits.calibrated import Applied, apply
 from tokcast.fits.released import released
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
@@ -101,11 +102,17 @@ class Answer:
     fit: Fit
     coefficients: str
     warnings: tuple[str, ...]
+    calibration: str = ""
 
     @property
     def host(self) -> Host:
         """Return where the model would run."""
         return self.asked.host
+
+    @property
+    def is_calibrated(self) -> bool:
+        """Return whether measurements of this machine are in it."""
+        return bool(self.calibration)
 
     @property
     def evidence(self) -> Evidence:
@@ -135,8 +142,13 @@ def parse(request: Request) -> Asked:
         flash_attention=flash_attention(request.flash_attn),
         n_context=None if context is None else one_count(context, "-c"),
         host=host,
-        host_notes=(*notes, *memory_notes(host), *several_devices_notes(host)),
+        host_notes=all_host_notes(host, notes),
     )
+
+
+def all_host_notes(host: Host, notes: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what is uncertain or assumed about a host, the notes of its name first."""
+    return (*notes, *memory_notes(host), *several_devices_notes(host))
 
 
 def several_devices_notes(host: Host) -> tuple[str, ...]:
@@ -178,6 +190,39 @@ def _backend_notes(request: Request, run: Run, host: Host) -> tuple[str, ...]:
     return (f"backend {run.backend} assumed; --backend says otherwise",)
 
 
+def run_of(
+    spec: ModelSpec,
+    host: Host,
+    runtime: str | None,
+    backend: str | None,
+    *,
+    flash: bool | None,
+    is_here: bool,
+) -> Run:
+    """Return how a model is run: with the newest builds measured, on this machine or another.
+
+    Raises InputError for a runtime or backend that doesn't exist or doesn't suit.
+    """
+    runtime = runtime_of(runtime, spec.format)
+    backend = backend_of(backend, runtime, host)
+    text = {None: "auto", True: "on", False: "off"}[flash]
+    return run_with(runtime, backend, text, is_here)
+
+
+def _applied(request: Request, host: Host, run: Run) -> Applied:
+    """Return this machine's calibration, where it is this machine that was asked about."""
+    if request.host or request.bandwidth or request.tflops:
+        return Applied(host, released())
+    return apply(host, run, released())
+
+
+def _host_notes(asked: Asked, applied: Applied) -> tuple[str, ...]:
+    """Return what is uncertain of the host; a calibration settles what detection guessed."""
+    if applied.is_calibrated:
+        return ()
+    return (*asked.host_notes, *((applied.note,) if applied.note else ()))
+
+
 def run_with(runtime: str, backend: str, flash_attn: str, is_here: bool) -> Run:
     """Return a run of today; `is_here` on this machine, whose system is known."""
     return Run(
@@ -193,14 +238,20 @@ def run_with(runtime: str, backend: str, flash_attn: str, is_here: bool) -> Run:
 def answer(address: str, request: Request, asked: Asked) -> Answer:
     """Return the prediction for one model address; raises InputError on bad input."""
     spec = model_spec(open_model(address, offline=request.offline or None))
+    return answer_of(spec, address, request, asked)
+
+
+def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> Answer:
+    """Return the prediction for a model that was read; raises InputError on bad input."""
     if not spec.n_params:
         raise InputError(f"{address}: holds no weights, only a vocabulary; nothing to predict")
-    runtime = runtime_of(request.runtime, spec.format)
-    backend = backend_of(request.backend, runtime, asked.host)
-    run = run_with(runtime, backend, request.flash_attn, is_here=request.host is None)
-    depths, coefficients = _depths(spec, asked), released()
+    flash = None if request.flash_attn == "auto" else asked.flash_attention
+    words = (request.runtime, request.backend)
+    run = run_of(spec, asked.host, *words, flash=flash, is_here=request.host is None)
+    applied = _applied(request, asked.host, run)
+    depths, coefficients = _depths(spec, asked), applied.coefficients
     forecasts = tuple(
-        Forecast(n_gen, depth, predict(spec, Question(load, asked.host, run), coefficients))
+        Forecast(n_gen, depth, predict(spec, Question(load, applied.host, run), coefficients))
         for depth in depths
         for n_gen, load in _workloads(asked, depth)
     )
@@ -210,7 +261,7 @@ def answer(address: str, request: Request, asked: Asked) -> Answer:
         *_context_notes(spec, n_context),
         *(w for f in forecasts for w in f.prediction.warnings),
         *_backend_notes(request, run, asked.host),
-        *asked.host_notes,
+        *_host_notes(asked, applied),
     )
     memory = fit(
         spec,
@@ -222,7 +273,9 @@ def answer(address: str, request: Request, asked: Asked) -> Answer:
         flash_attention=asked.flash_attention,
     )
     digest = coefficients.digest
-    return Answer(spec, asked, run, forecasts, memory, digest, tuple(dict.fromkeys(warnings)))
+    return Answer(
+        spec, asked, run, forecasts, memory, digest, tuple(dict.fromkeys(warnings)), applied.summary
+    )
 
 
 def run(request: Request, output: str) -> int:

@@ -17,7 +17,7 @@ def answer_data(a: Answer) -> dict[str, Any]:
         "memory": _memory(a),
         "provenance": {
             "coefficients": a.coefficients,
-            "calibrated": False,
+            "calibrated": a.is_calibrated,
             "evidence": a.evidence,
         },
         "warnings": list(a.warnings),

@@ -66,6 +66,12 @@ def _table(a: Answer) -> Table:
 
 def _source_notes(a: Answer) -> tuple[str, ...]:
     n = max(f.prediction.n_observations for f in a.forecasts)
+    if a.is_calibrated:
+        return (
+            f"Read from {a.spec.source}.",
+            f"Evidence: calibrated on this machine ({a.calibration}); coefficients"
+            f" {a.coefficients}.",
+        )
     return (
         f"Read from {a.spec.source}.",
         f"Evidence: {a.evidence}; coefficients {a.coefficients} fitted on {n:,} published"

@@ -29,3 +29,22 @@ class Progress:
         trace: TracebackType | None,
     ) -> None:
         self("")
+
+
+def say(text: str) -> None:
+    """Print a line that a user should see whatever happens to stdout."""
+    print(f"tokcast: {text}", file=sys.stderr, flush=True)
+
+
+def clock_text(seconds: float) -> str:
+    """Return a duration as people say it: 45 s, 3 min, 1 h 20 min."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    return f"{minutes} min" if minutes < 90 else f"{minutes // 60} h {minutes % 60} min"
+
+
+def bar(done: int, total: int, width: int = 20) -> str:
+    """Return a bar of how much is done."""
+    filled = width * done // max(total, 1)
+    return "[" + "#" * filled + "." * (width - filled) + f"] {done}/{total}"

@@ -33,6 +33,8 @@ PHASES: tuple[Phase, ...] = ("decode", "prefill")
 LEVELS = (0.8, 0.95)
 # Launches of one file differ by 2 to 8 % on a quiet machine: no interval is narrower than that.
 SMALLEST_ERROR = 0.04
+# A calibrated host's usual error on a new model, and how many models that is worth.
+PRIOR_ERROR, PRIOR_MODELS = 0.10, 3
 # The same as the scale of the residuals: what a figure is uncertain by.
 SCALE = 0.05
 # What a new model's shape adds beyond the models measured: the release's width of model effects.
@@ -92,11 +94,15 @@ class PhaseUpdate:
     def interval(self, level: float, keep: frozenset[str]) -> tuple[float, float]:
         """Return the log interval of a new model's speed.
 
-        Student's t, for there are few models to judge by.
+        The variance left out is drawn to what is usual, as if `PRIOR_MODELS` more had shown it,
+        and Student's t stands for how few there are: two models alone say little of a third.
         """
         n = len(keep & set(self.models))
-        spread = math.hypot(max(self.error(keep), SMALLEST_ERROR), MODEL_ERROR)
-        half = float(student.ppf(0.5 + level / 2, max(n - 1, 1))) * spread * math.sqrt(1 + 1 / n)
+        seen = max(self.error(keep), SMALLEST_ERROR) ** 2
+        variance = (PRIOR_MODELS * PRIOR_ERROR**2 + n * seen) / (PRIOR_MODELS + n)
+        spread = math.sqrt(variance + MODEL_ERROR**2)
+        quantile = float(student.ppf(0.5 + level / 2, PRIOR_MODELS + n - 1))
+        half = quantile * spread * math.sqrt(1 + 1 / n)
         return -half, half
 
 

@@ -370,7 +370,11 @@ def test_an_empty_search_says_what_was_looked_at(server: Server) -> None:
         ("a\x1b[31mb", "expected a path, URL, owner/repo[:quant]"),
     ],
 )
-def test_addresses_that_are_none(server: Server, address: str, expected: str) -> None:
+def test_addresses_that_are_none(
+    server: Server, address: str, expected: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Somewhere from which the relative path leads nowhere.
+    monkeypatch.chdir(tmp_path)
     result = run("select", address, *HOST)
     assert (result.code, result.out) == (2, "")
     assert expected in result.err

@@ -68,7 +68,10 @@ class Session:
 
         self.settings = settings
         self._token = settings.token()
+        carrier = settings.transport() if settings.transport is not None else None
         self._client = httpx.Client(
+            transport=carrier,
+            trust_env=carrier is None,
             timeout=httpx.Timeout(READ_S, connect=CONNECT_S),
             headers={"User-Agent": "tokcast", "Accept-Encoding": "identity"},
         )

@@ -4,6 +4,7 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tokcast.predictor.errors import InputError
 
@@ -16,7 +17,8 @@ class Settings:
     """Environment variables, and what tests replace.
 
     `registry` is Ollama's, which no variable of Ollama's names; `patience_seconds` is how long
-    one file may take.
+    one file may take. `transport` makes the httpx transport of every request, redirects included,
+    for a server that must not go wherever it is told to; no proxy of the environment is used then.
     """
 
     environ: Mapping[str, str]
@@ -24,6 +26,7 @@ class Settings:
     registry: str = "https://registry.ollama.ai"
     patience_seconds: float = 300.0
     sleep: Callable[[float], None] = time.sleep
+    transport: Callable[[], Any] | None = None
 
     @property
     def home(self) -> Path:

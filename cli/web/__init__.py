@@ -1,0 +1,1 @@
+"""A local page and an API over predictions: `tokcast serve`."""

@@ -1,0 +1,1 @@
+"""Runtimes that measure: llama.cpp in a process of its own, llama-bench, MLX."""
