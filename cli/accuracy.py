@@ -80,9 +80,10 @@ def _ranges(phase: str, p: PhaseEvaluation) -> Section:
 
 def _few(phase: str, p: PhaseEvaluation) -> Section:
     text = (
-        "Chips left out, k rows of a chip under one backend and runtime given back at random, the"
-        " others scored; means over five draws. *Same hosts* have more than ten rows. The rows are"
-        " several authors', builds' and settings'; one's own are cleaner."
+        "Chips left out, k rows given back at random, the others scored; means over five draws."
+        " First of a chip under one backend and runtime, whoever measured it; then of one"
+        " author's rows with one driver stack, which is nearer to a machine of one's own."
+        " *Same hosts* have more than ten rows."
     )
     table = shot_table(f"{phase}, rows given back", p.shots)
     return Section(f"{phase.capitalize()}: a few measurements", text, (table,), "curve")

@@ -27,17 +27,18 @@ def _scatter(axes: Any, phase: str, p: PhaseEvaluation) -> None:
 
 
 def _curve(axes: Any, phase: str, p: PhaseEvaluation) -> None:
-    k = [s.k for s in p.shots]
-    axes.plot(k, [s.host_mean_mape for s in p.shots], "o-", label="mean over hosts")
-    axes.plot(k, [s.same_hosts for s in p.shots], "s--", label="hosts with more than ten rows")
-    axes.plot(k, [s.median_ape for s in p.shots], "^:", label="median")
+    for host, marker in (("chip", "o"), ("machine", "s")):
+        shots = [s for s in p.shots if s.host == host]
+        k = [s.k for s in shots]
+        axes.plot(k, [s.host_mean_mape for s in shots], marker + "-", label=f"{host}: mean")
+        axes.plot(k, [s.median_ape for s in shots], marker + ":", label=f"{host}: median")
+        axes.set_xticks(k)
     axes.set(
-        xlabel="rows of the chip given back",
+        xlabel="rows of the chip or machine given back",
         ylabel="error, %",
         title=f"{phase}: what a few measurements bring",
         ylim=(0, None),
     )
-    axes.set_xticks(k)
     axes.legend(frameon=False)
 
 

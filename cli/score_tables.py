@@ -73,9 +73,10 @@ def coverage_table(title: str, found: Sequence[Coverage]) -> Table:
 
 def shot_table(title: str, shots: Sequence[Shot]) -> Table:
     """Return the error over the rows given back."""
-    columns = (title, "hosts", "host mean", "median", "same hosts", "their mean")
+    columns = (title, "k", "hosts", "host mean", "median", "same hosts", "their mean")
     rows = tuple(
         (
+            s.host,
             str(s.k),
             str(s.n_hosts),
             percent(s.host_mean_mape),
@@ -85,7 +86,7 @@ def shot_table(title: str, shots: Sequence[Shot]) -> Table:
         )
         for s in shots
     )
-    return Table(columns, rows, frozenset(columns))
+    return Table(columns, rows, frozenset(columns[1:]))
 
 
 def ladder_table(title: str, rungs: Sequence[Rung]) -> Table:

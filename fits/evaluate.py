@@ -11,7 +11,7 @@ from tokcast.fits.baselines import BASELINES
 from tokcast.fits.breakdown import Sure, bootstrap, breakdown
 from tokcast.fits.coverage import Coverage, coverage
 from tokcast.fits.design import design
-from tokcast.fits.few_shot import Shot, error_curve
+from tokcast.fits.few_shot import HOSTS, Shot, error_curve
 from tokcast.fits.heldout import Fitter, Held, Progress, Split
 from tokcast.fits.kept import Store
 from tokcast.fits.observations import Observation
@@ -168,7 +168,8 @@ def _shots(observations: Sequence[Observation], names: Sequence[str], held: Held
     ]
     if not single:
         return []
-    return error_curve([observations[i] for i in single], [without[fold[i]] for i in single])
+    rows, effects = [observations[i] for i in single], [without[fold[i]] for i in single]
+    return [shot for host in HOSTS for shot in error_curve(rows, effects, host=host)]
 
 
 def evaluate_phase(

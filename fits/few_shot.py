@@ -6,6 +6,7 @@ are published ones, of several authors, builds and settings; a calibration on on
 has cleaner ones.
 """
 
+import re
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -68,13 +69,29 @@ def calibrate(
     return dict(zip(d.names, (float(v) for v in theta), strict=True))
 
 
+def _chip(o: Observation) -> tuple[str, ...]:
+    return (o.host.name, o.run.backend, o.run.runtime)
+
+
+def _machine(o: Observation) -> tuple[str, ...]:
+    author = re.split("[@#]", min(o.sources))[0]
+    return (*_chip(o), o.run.stack, author)
+
+
+# What the rows given back and the others share: a chip under one backend and runtime, or, nearer
+# to a machine of one's own, also driver stack and author.
+HOSTS = {"chip": _chip, "machine": _machine}
+
+
 @dataclass(frozen=True, slots=True)
 class Shot:
     """The error with k rows of each host given back, in percent; hosts with more than k rows.
 
-    `same_hosts` is the mean over those hosts alone that have more rows than the largest k.
+    `host` names what counts as one, of HOSTS. `same_hosts` is the mean over those hosts alone
+    that have more rows than the largest k.
     """
 
+    host: str
     k: int
     n_hosts: int
     host_mean_mape: float
@@ -100,14 +117,12 @@ def error_curve(
     observations: Sequence[Observation],
     effects: Sequence[Mapping[str, float]],
     shots: Sequence[int] = SHOTS,
+    host: str = "chip",
 ) -> list[Shot]:
-    """Return the error over k; `effects` are, for each observation, of a fit without its host.
-
-    A host is a chip under one backend and runtime, what one calibration is of.
-    """
-    by_host: dict[tuple[str, str, str], list[int]] = defaultdict(list)
+    """Return the error over k; `effects` are, for each observation, of a fit without its chip."""
+    by_host: dict[tuple[str, ...], list[int]] = defaultdict(list)
     for i, o in enumerate(observations):
-        by_host[o.host.name, o.run.backend, o.run.runtime].append(i)
+        by_host[HOSTS[host](o)].append(i)
     errors: dict[int, list[Floats]] = {k: [] for k in shots}
     means: dict[int, list[float]] = {k: [] for k in shots}
     for seed, rows in enumerate(by_host.values()):
@@ -122,6 +137,7 @@ def error_curve(
                     means[k].append(float(found.mean()))
     return [
         Shot(
+            host,
             k,
             len(errors[k]),
             float(np.mean([e.mean() for e in errors[k]])),

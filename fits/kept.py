@@ -17,7 +17,7 @@ import platformdirs
 from tokcast.fits import estimate as estimator
 from tokcast.fits.estimate import Design, Estimate, Prior, Rows
 
-MAX_FILES = 400
+MAX_FILES = 2000
 
 
 def design_digest(d: Design, prior: Prior) -> str:

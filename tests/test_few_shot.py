@@ -71,3 +71,14 @@ def test_hosts_without_rows_to_spare_are_left_out() -> None:
     rows = host_rows(3)
     assert [s.k for s in error_curve(rows, [EFFECTS] * 3)] == [0, 1]
     assert error_curve(rows[:1], [EFFECTS]) == []
+
+
+def test_a_machine_is_an_authors() -> None:
+    rows = host_rows(6)
+    mine = [replace(o, sources=frozenset({f"me@{i}"})) for i, o in enumerate(rows[:3])]
+    yours = [replace(o, sources=frozenset({f"you#{i}"})) for i, o in enumerate(rows[3:])]
+    runs = [replace(o, run=rows[0].run) for o in (*mine, *yours)]
+    chips = error_curve(runs, [EFFECTS] * 6, shots=(0, 1))
+    machines = error_curve(runs, [EFFECTS] * 6, shots=(0, 1), host="machine")
+    assert [s.n_hosts for s in chips] == [1, 1]
+    assert [s.n_hosts for s in machines] == [2, 2]
