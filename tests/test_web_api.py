@@ -224,6 +224,43 @@ def test_recommend_takes_the_most_bits_that_fit(server: Site) -> None:
     assert tiny["why"] == "no file type of this model fits this host"
 
 
+def test_select_gives_what_the_command_prints(server: Site) -> None:
+    flags = ["--host", "RTX 3060 12GB", "--min-decode", "30", "-c", "16k", "-o", "json"]
+    shown = json.loads(good("select", "llama-3.1-8b", "qwen3-14b", *flags))
+    body = {
+        "models": ["llama-3.1-8b", "qwen3-14b"],
+        "host": "RTX 3060 12GB",
+        "min_decode_tok_per_s": 30,
+        "n_context": 16384,
+        "limit": 3,
+    }
+    data = server.post("select", body).json()
+    assert data["pick"] == shown["pick"]
+    assert (data["n_candidates"], data["n_feasible"]) == (
+        shown["n_candidates"],
+        shown["n_feasible"],
+    )
+    assert data["candidates"] == shown["candidates"][:3]
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        ({"models": ["/etc/passwd"], "host": "RTX 4090"}, 400, "model of the catalogue"),
+        ({"models": ["owner/repo"], "host": "RTX 4090"}, 400, "model of the catalogue"),
+        ({"host": "/etc/hosts.toml"}, 400, "name of a chip"),
+        ({"host": "RTX 4090", "sort": "beauty"}, 400, "beauty"),
+        ({"host": "RTX 4090", "workload": "nap"}, 400, "nap"),
+        ({"host": "RTX 4090", "limit": 0}, 422, "greater than or equal to 1"),
+        ({"host": "RTX 4090", "min_decode_tok_per_s": -1}, 422, "greater than or equal to"),
+    ],
+)
+def test_wishes_that_are_none_are_told(
+    server: Site, body: dict[str, object], status: int, words: str
+) -> None:
+    assert words in problem(server.post("select", body), status)
+
+
 @pytest.mark.parametrize(
     ("body", "status", "words"),
     [
@@ -279,7 +316,7 @@ def test_the_description_covers_every_route(server: Site) -> None:
             *("status", "models", "hosts", "hosts/show", "hosts/this", "predict", "compare"),
             *("inspect", "inspect/upload", "roofline", "roofline.svg", "figure/{name}.svg"),
             *("export/{name}.svg", "worksheet", "export/worksheet.json"),
-            *("export/worksheet.{form}", "analyze", "sweep", "recommend"),
+            *("export/worksheet.{form}", "analyze", "sweep", "recommend", "select"),
             *("nvml/status", "nvml/stream", "meters/status", "meters/stream"),
         )
     }

@@ -14,6 +14,7 @@ from tokcast.cli.web import (
     routes_kernels,
     routes_meters,
     routes_predict,
+    routes_select,
     routes_worksheet,
 )
 from tokcast.cli.web.config import Config
@@ -38,7 +39,14 @@ def create_app(config: Config, library: Library | None = None) -> FastAPI:
     engine = Engine(config, library or Library(config))
     problems.install(app)
     app.include_router(routes_predict.router(engine))
-    for routes in (routes_hosts, routes_worksheet, routes_export, routes_kernels, routes_meters):
+    for routes in (
+        routes_hosts,
+        routes_worksheet,
+        routes_export,
+        routes_kernels,
+        routes_select,
+        routes_meters,
+    ):
         app.include_router(routes.router(engine))
     _pages(app)
     app.add_middleware(Guard, config=config)

@@ -111,6 +111,23 @@ class RecommendIn(Conditions):
     at_least_tok_per_s: Positive | None = None
 
 
+class SelectIn(Body):
+    """Wishes for a model of the catalogue on a host; `limit` bounds the candidates returned."""
+
+    models: Annotated[tuple[Address, ...], Field(max_length=32)] = ()
+    host: Annotated[str, Field(max_length=200)] | None = None
+    memory_bytes: Memory | None = None
+    n_prompt: Tokens = 512
+    n_depth: Depth = 0
+    n_context: Annotated[int, Field(ge=1, le=1 << 24, strict=True)] | None = None
+    workload: Annotated[str, Field(max_length=40)] | None = None
+    min_decode_tok_per_s: Positive | None = None
+    max_ttft_s: Positive | None = None
+    max_turn_s: Positive | None = None
+    sort: Annotated[str, Field(max_length=20)] = "size"
+    limit: Annotated[int, Field(ge=1, le=1000, strict=True)] = 50
+
+
 Size = Annotated[int, Field(ge=1, le=1 << 20, strict=True)]
 
 
