@@ -104,7 +104,9 @@ _SHOWN = {"explain", "output", "top", "quants", "why", "what_if", "hosts", "plot
 
 @pytest.mark.parametrize("command", ["predict", "select"])
 def test_defaults_are_the_commands(command: str) -> None:
-    callback = next(c.callback for c in app.registered_commands if c.callback.__name__ == command)
+    groups = [group.typer_instance for group in app.registered_groups]
+    declared = [one.callback for group in groups for one in group.registered_commands]
+    callback = next(one for one in declared if one.__name__ == command)
     typed = inspect.signature(callback).parameters
     plain = inspect.signature(getattr(tokcast, command)).parameters
     names = set(typed) - _SHOWN

@@ -1,0 +1,158 @@
+"""What `predict`, `select` and `inspect` take."""
+
+import typer
+
+from tokcast.cli import arguments as arg
+
+app = typer.Typer()
+
+
+def _on_hub(address: str) -> str:
+    """Return an address that no file or folder of this machine can take the place of."""
+    return address if address.startswith(("hf:", "https://", "http://")) else f"hf:{address}"
+
+
+@app.command()
+def predict(
+    models: arg.Models = None,
+    model: arg.MoreModels = None,
+    hf: arg.HubModels = None,
+    host: arg.HostName = None,
+    backend: arg.Backend = None,
+    runtime: arg.Runtime = None,
+    n_prompt: arg.Prompts = "512",
+    n_gen: arg.Generations = "128",
+    n_depth: arg.Depths = None,
+    n_ubatch: arg.MicroBatch = "512",
+    type_k: arg.CacheTypeK = "f16",
+    type_v: arg.CacheTypeV = "f16",
+    flash_attn: arg.FlashAttention = "auto",
+    n_context: arg.Context = None,
+    bandwidth: arg.Bandwidth = None,
+    tflops: arg.Tflops = None,
+    memory: arg.Memory = None,
+    explain: arg.Explain = False,
+    offline: arg.Offline = False,
+    output: arg.Output = "table",
+) -> None:
+    """Predict how fast models run on a host, and how sure that is.
+
+    Example: tokcast predict qwen3-30b-a3b@Q4_K_M --host "RTX 4090" -d 0,16k
+    """
+    from tokcast.cli import predict as command
+
+    request = command.Request(
+        addresses=(*(models or ()), *(model or ()), *map(_on_hub, hf or ())),
+        host=host,
+        backend=backend,
+        runtime=runtime,
+        n_prompt=n_prompt,
+        n_gen=n_gen,
+        n_depth=n_depth,
+        n_ubatch=n_ubatch,
+        type_k=type_k,
+        type_v=type_v,
+        flash_attn=flash_attn,
+        n_context=n_context,
+        bandwidth=bandwidth,
+        tflops=tflops,
+        memory=memory,
+        explain=explain,
+        offline=offline,
+    )
+    raise typer.Exit(command.run(request, output))
+
+
+@app.command()
+def select(
+    models: arg.Models = None,
+    search: arg.Search = None,
+    author: arg.Author = None,
+    limit: arg.Limit = "20",
+    local: arg.Local = False,
+    list_file: arg.ListFile = None,
+    host: arg.HostName = None,
+    backend: arg.Backend = None,
+    runtime: arg.Runtime = None,
+    bandwidth: arg.Bandwidth = None,
+    tflops: arg.Tflops = None,
+    memory: arg.Memory = None,
+    workload: arg.WorkloadName = None,
+    n_prompt: arg.OnePrompt = "512",
+    at_depth: arg.AtDepth = "0",
+    n_context: arg.HeldContext = None,
+    n_ubatch: arg.MicroBatch = "512",
+    type_k: arg.CacheTypeK = "f16",
+    type_v: arg.CacheTypeV = "f16",
+    flash_attn: arg.FlashAttention = "auto",
+    min_decode: arg.MinDecode = None,
+    max_ttft: arg.MaxTtft = None,
+    max_turn: arg.MaxTurn = None,
+    quality_floor: arg.QualityFloor = None,
+    licence: arg.Licences = None,
+    sort: arg.Sort = "size",
+    top: arg.Top = "15",
+    quants: arg.Quants = False,
+    why: arg.Why = None,
+    what_if: arg.WhatIf = None,
+    hosts: arg.Hosts = None,
+    plot: arg.Plot = None,
+    offline: arg.Offline = False,
+    output: arg.Output = "table",
+) -> None:
+    """Choose a model and a quantization to run on a host.
+
+    Example: tokcast select --host "RTX 4090" --min-decode 30 --at-depth 16k
+    """
+    from tokcast.cli import select as command
+    from tokcast.cli.select_request import Request, Show
+
+    request = Request(
+        addresses=tuple(models or ()),
+        search=search,
+        author=author,
+        limit=limit,
+        is_local=local,
+        list_file=list_file,
+        host=host,
+        backend=backend,
+        runtime=runtime,
+        bandwidth=bandwidth,
+        tflops=tflops,
+        memory=memory,
+        workload=workload,
+        n_prompt=n_prompt,
+        at_depth=at_depth,
+        n_context=n_context,
+        n_ubatch=n_ubatch,
+        type_k=type_k,
+        type_v=type_v,
+        flash_attn=flash_attn,
+        min_decode=min_decode,
+        max_ttft=max_ttft,
+        max_turn=max_turn,
+        quality_floor=quality_floor,
+        licences=tuple(licence or ()),
+        sort=sort,
+        offline=offline,
+    )
+    show = Show(
+        top=top, quants=quants, why=why, what_if=tuple(what_if or ()), hosts=hosts, plot=plot
+    )
+    raise typer.Exit(command.run(request, show, output))
+
+
+@app.command()
+def inspect(
+    model: arg.OneModel,
+    tensors: arg.Tensors = False,
+    offline: arg.Offline = False,
+    output: arg.Output = "table",
+) -> None:
+    """Show what is in a model file: bytes by type and component.
+
+    Example: tokcast inspect ./gemma3-270m-q4_k_m.gguf
+    """
+    from tokcast.cli import inspect as command
+
+    raise typer.Exit(command.run(model, tensors, offline, output))
