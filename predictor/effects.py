@@ -29,8 +29,6 @@ CENTRE_CLOCK_HZ = 2e9
 FLOAT_TYPES = frozenset({"F16", "BF16", "F32"})
 # Before this date llama.cpp's CUDA backend multiplied quantized weights through cuBLAS in FP16.
 MMQ_YEAR = 2024.45
-# Since then llama.cpp turns flash attention on by itself where the backend has it.
-FLASH_YEAR = 2025.67
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,15 +128,8 @@ def _cores(t: Traits, run: Run) -> float:
     return t.n_cores
 
 
-def _has_flash(run: Run) -> bool:
-    """Return whether flash attention ran: as asked, else llama.cpp's default since late 2025."""
-    if run.flash_attention is not None:
-        return run.flash_attention
-    return run.runtime == "llama.cpp" and (run.year or 9999.0) > FLASH_YEAR
-
-
 def _flash(prefix: str, run: Run) -> Iterator[Effect]:
-    if _has_flash(run):
+    if run.has_flash:
         yield f"{prefix}|flash|{run.backend}", 1.0
 
 
@@ -371,7 +362,7 @@ def _prefill_attention(prefix: str, t: Traits, run: Run) -> Iterator[Effect]:
     yield f"{prefix}|backend={b}", 1.0
     yield f"{prefix}|family={t.family}|{b}", 1.0
     yield f"{prefix}~matrix|{b}", t.log_matrix - 1.0
-    flash = "on" if _has_flash(run) else "off"
+    flash = "on" if run.has_flash else "off"
     yield f"{prefix}|flash={b}|{flash}", 1.0
     yield f"{prefix}|flashruntime={b}|{run.runtime}|{flash}", 1.0
     yield f"{prefix}~year|{b}", _age(run)
