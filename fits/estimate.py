@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 
 SMALLEST_WIDTH, LARGEST_WIDTH = 0.02, 0.8
-SMALLEST_SCALE = 0.08
+SMALLEST_SCALE = 0.05
 
 
 @dataclass(frozen=True, slots=True)

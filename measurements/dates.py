@@ -67,7 +67,9 @@ _IK_THREADS: Table = (
 _COLLECTIONS = (
     ("LLaMA 3/", 2024.37),
     ("XiongjieDai", 2023.9),
-    ("kyuz0", 2025.96), ("benches/", 2025.8))
+    ("kyuz0", 2025.96),
+    ("benches/", 2025.8),
+)
 
 
 def interpolated(table: Table, number: int) -> float:

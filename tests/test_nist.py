@@ -70,6 +70,7 @@ def lanczos() -> Design:
         average=sparse.csr_array(sparse.eye_array(n)),
         log_rate=-np.log(y),
         weight=y**2,
+        noise=np.zeros(n, dtype=np.intp),
     )
 
 
