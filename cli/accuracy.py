@@ -72,8 +72,9 @@ def _ranges(phase: str, p: PhaseEvaluation) -> Section:
     text = (
         "How often the ranges hold, made from the errors on the chips of other folds, by what was"
         " left out: the model on this chip (same host), the chip (same chip family), its family"
-        " (spec sheet only), and the model everywhere (new model). They are made to hold on a chip drawn like those measured, so that the host mean"
-        " is what should come near the level; *upper/lower* is the width."
+        " (spec sheet only), and the model everywhere (new model). They are made to hold on a chip"
+        " drawn like those measured, so that the host mean is what should come near the level;"
+        " *upper/lower* is the width."
     )
     table = coverage_table(f"{phase}, range", p.coverage)
     return Section(f"{phase.capitalize()}: ranges", text, (table,))

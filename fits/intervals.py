@@ -97,7 +97,7 @@ def left_out_of(observations: Sequence[Observation], residuals: Mapping[str, Flo
             use &= related
         found += [
             (float(residual[i]), observations[i].host.name, kind, observations[i].run.backend)
-            for i in np.flatnonzero(use)
+            for i in np.flatnonzero(use).tolist()
         ]
     columns = tuple(zip(*found, strict=True)) or ((), (), (), ())
     return LeftOut(np.array(columns[0]), columns[1], columns[2], columns[3])
@@ -124,7 +124,8 @@ def _sides(rows: LeftOut) -> Iterator[tuple[LeftOut, list[str]]]:
     Processors and cards apart, unless fewer than MIN_HOSTS chips speak for one of them.
     """
     is_cpu = np.array([b == "CPU" for b in rows.backends])
-    for side, backends in ((is_cpu, ["CPU"]), (~is_cpu, [b for b in BACKENDS if b != "CPU"])):
+    cards = [str(b) for b in BACKENDS if b != "CPU"]
+    for side, backends in ((is_cpu, ["CPU"]), (~is_cpu, cards)):
         own = rows.take(np.flatnonzero(side))
         yield (rows if len(set(own.hosts)) < MIN_HOSTS else own), backends
 

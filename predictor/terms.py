@@ -25,7 +25,8 @@ BACKENDS: tuple[Backend, ...] = ("CUDA", "ROCm", "Vulkan", "Metal", "MLX", "SYCL
 # (docs/method.md): nearly the roofline's maximum in decode, a plain sum in prefill.
 OVERLAP: dict[Phase, float] = {"decode": 3.0, "prefill": 1.0}
 
-# Since then llama.cpp turns flash attention on by itself where the backend has it; MLX always does.
+# Since then llama.cpp turns flash attention on by itself where the backend has it. MLX always does,
+# and figures of ik_llama.cpp were taken with it unless they say otherwise: chips left out say so.
 FLASH_YEAR = 2025.67
 # The unit in which launches are counted; the fit scales it.
 LAUNCH_SECONDS = 1e-6
@@ -68,7 +69,7 @@ class Run:
         """Return whether flash attention ran: as asked, else the runtime's default of its day."""
         if self.flash_attention is not None:
             return self.flash_attention
-        if self.backend == "MLX":
+        if self.backend == "MLX" or self.runtime == "ik_llama.cpp":
             return True
         return self.runtime == "llama.cpp" and (self.year or 9999.0) > FLASH_YEAR
 

@@ -14,7 +14,8 @@ from tokcast.predictor.terms import Run
         (Run(runtime="llamafile", year=2026.0), False),
         (Run(runtime="mlx", backend="MLX", year=2024.0), True),
         (Run(year=2026.0, flash_attention=False), False),
-        (Run(runtime="ik_llama.cpp", year=2024.0, flash_attention=True), True),
+        (Run(runtime="ik_llama.cpp", year=2025.3), True),
+        (Run(runtime="ik_llama.cpp", year=2025.3, flash_attention=False), False),
     ],
 )
 def test_flash_attention_is_as_asked_or_as_of_its_day(run: Run, has_flash: bool) -> None:
