@@ -1,0 +1,221 @@
+"""What `tokcast triage` looks at: a number, a kept run, or a file of figures."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from tokcast.cli.options import (
+    backend_of,
+    cache_type,
+    flash_attention,
+    host_of,
+    named,
+    one_count,
+    runtime_of,
+)
+from tokcast.cli.predict import run_with
+from tokcast.hosts.quantity import parse_seconds
+from tokcast.measurements.record import RunRecord, Series
+from tokcast.predictor.errors import InputError
+from tokcast.predictor.host import Host
+from tokcast.predictor.ledger import Workload
+from tokcast.predictor.roofline import tokens_of
+from tokcast.predictor.spec import ModelSpec
+from tokcast.predictor.terms import Run
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What was typed, as text."""
+
+    target: str
+    model: str | None
+    host: str | None
+    backend: str | None
+    runtime: str | None
+    phase: str
+    n_prompt: str
+    n_gen: str
+    n_depth: str
+    n_ubatch: str
+    type_k: str
+    type_v: str
+    flash_attn: str
+    bandwidth: str | None
+    tflops: str | None
+    threshold: str
+    offline: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One measured test; `seconds` is one token's time in decode, the prompt's in prefill."""
+
+    label: str
+    spec: ModelSpec
+    host: Host
+    run: Run
+    workload: Workload
+    n_depth: int
+    seconds: float
+    notes: tuple[str, ...] = ()
+
+    @property
+    def tok_per_s(self) -> float:
+        """Return the measured rate."""
+        return tokens_of(self.workload) / self.seconds
+
+
+def cases(request: Request) -> tuple[Case, ...]:
+    """Return what was measured; raises InputError for a target that is none of the three."""
+    target = request.target
+    if Path(target).is_file():
+        return tuple(_of_file(request))
+    if request.model is not None:
+        return (_of_number(request),)
+    return tuple(_of_run(request))
+
+
+def _host(request: Request) -> tuple[Host, tuple[str, ...]]:
+    return host_of(request.host, request.bandwidth, request.tflops, None)
+
+
+def _seconds(request: Request, n_tokens: int) -> float:
+    """Return the time of a step: of tokens/s, or as it was given, with its unit."""
+    text = request.target.strip()
+    if text.lower().endswith("s"):
+        return parse_seconds(text)
+    try:
+        rate = float(text.replace(",", ""))
+    except ValueError:
+        rate = 0.0
+    if not 0 < rate < float("inf"):
+        raise InputError(
+            f"{text!r}: expected a file, a run of tokcast measure list, or with --model tokens/s"
+            " above 0, such as 42.5, or a time, such as 12ms"
+        )
+    return n_tokens / rate
+
+
+def _workload(request: Request) -> Workload:
+    if request.phase not in ("decode", "prefill"):
+        raise InputError(f"--phase {request.phase!r}: expected decode or prefill")
+    depth = one_count(request.n_depth, "-d", at_least=0)
+    n_gen = one_count(request.n_gen, "-n")
+    is_decode = request.phase == "decode"
+    return Workload(
+        phase="decode" if is_decode else "prefill",
+        n_prompt=1 if is_decode else one_count(request.n_prompt, "-p"),
+        n_depth=depth + n_gen // 2 if is_decode else depth,
+        n_ubatch=one_count(request.n_ubatch, "-ub"),
+        type_k=cache_type(request.type_k, "-ctk"),
+        type_v=cache_type(request.type_v, "-ctv"),
+        flash_attention=flash_attention(request.flash_attn),
+    )
+
+
+def _label(load: Workload, n: int, n_depth: int) -> str:
+    name = f"pp{n}" if load.phase == "prefill" else f"tg{n}"
+    return f"{name} @ d{n_depth}" if n_depth else name
+
+
+def _of_number(request: Request) -> Case:
+    spec = spec_of(request)
+    load = _workload(request)
+    host, notes = _host(request)
+    runtime = runtime_of(request.runtime, spec.format)
+    backend = backend_of(request.backend, runtime, host)
+    depth = one_count(request.n_depth, "-d", at_least=0)
+    n = one_count(request.n_gen, "-n") if load.phase == "decode" else load.n_prompt
+    return Case(
+        label=_label(load, n, depth),
+        spec=spec,
+        host=host,
+        run=run_with(runtime, backend, request.flash_attn, is_here=request.host is None),
+        workload=load,
+        n_depth=depth,
+        seconds=_seconds(request, tokens_of(load)),
+        notes=notes,
+    )
+
+
+def spec_of(request: Request) -> ModelSpec:
+    """Return the model of --model; raises InputError without one, or for a vocabulary alone."""
+    from tokcast.predictor.model import model_spec
+    from tokcast.predictor.sources import open_model
+
+    if request.model is None:
+        raise InputError(f"{request.target}: its model is not known here; name it with --model")
+    spec = model_spec(open_model(request.model, offline=request.offline or None))
+    if not spec.n_params:
+        raise InputError(f"{request.model}: holds no weights, only a vocabulary")
+    return spec
+
+
+def _of_run(request: Request) -> Iterator[Case]:
+    from tokcast.measurements.headers import unpack
+    from tokcast.measurements.store import open_store
+    from tokcast.predictor.model import model_spec
+
+    found = [r for r in open_store().runs() if r.id.startswith(request.target)]
+    if len(found) != 1:
+        what = "no run" if not found else f"{len(found)} runs"
+        raise InputError(
+            f"{request.target}: {what} of that id (tokcast measure list), and no file;"
+            " a number of tokens/s needs --model"
+        )
+    (record,) = found
+    spec = model_spec(unpack(record.model.header))
+    host, notes = _host(request) if request.host or request.bandwidth else named(record.host)
+    for series in record.series:
+        yield _of_series(record, series, spec, host, notes)
+
+
+def _of_series(
+    record: RunRecord, series: Series, spec: ModelSpec, host: Host, notes: tuple[str, ...]
+) -> Case:
+    task, setup = series.test, record.setup
+    is_decode = task.phase == "decode"
+    load = Workload(
+        phase=task.phase,
+        n_prompt=1 if is_decode else task.n,
+        n_depth=task.n_depth + (task.n // 2 if is_decode else 0),
+        n_ubatch=setup.n_ubatch,
+        type_k=setup.type_k,
+        type_v=setup.type_v,
+        flash_attention=setup.flash_attention != "off",
+    )
+    return Case(
+        label=task.label,
+        spec=spec,
+        host=host,
+        run=replace(
+            run_with(setup.runtime, setup.backend, setup.flash_attention, is_here=False),
+            n_threads=setup.n_threads,
+        ),
+        workload=load,
+        n_depth=task.n_depth,
+        seconds=tokens_of(load) / series.tok_per_s,
+        notes=notes,
+    )
+
+
+def _of_file(request: Request) -> Iterator[Case]:
+    from tokcast.fits.observations import facts_of, run_of
+    from tokcast.measurements.importers import read_file
+
+    read = read_file(Path(request.target))
+    skipped = tuple(f"{s.where}: {s.reason}" for s in read.skipped[:3])
+    for m in read.rows:
+        facts = facts_of(m)
+        host, notes = _host(request) if request.host or request.bandwidth else named(m.chip)
+        spec = facts.spec if request.model is None else None
+        spec = spec or spec_of(request)
+        if len(facts.workloads) != 1:
+            raise InputError(f"{request.target}: a figure without its lengths; nothing to compare")
+        (load,) = facts.workloads
+        n = int((m.n_gen if load.phase == "decode" else m.n_prompt) or 1)
+        depth = int(m.n_depth or 0)
+        seconds = tokens_of(load) / m.tok_s
+        label = _label(load, n, depth)
+        yield Case(label, spec, host, run_of(m), load, depth, seconds, (*notes, *skipped))
