@@ -17,6 +17,20 @@ app.add_typer(roofline_app, name="roofline")
 SectionPart = Annotated[
     str | None, typer.Argument(metavar="TEXT", help="Only sections whose title holds this.")
 ]
+StageFile = Annotated[
+    str | None,
+    typer.Argument(metavar="FILE", help="Stages in TOML; default: a 3D Gaussian-splatting frame."),
+]
+LevelsFile = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="FILE", help="Machines and mappings in TOML; default: FlashAttention on two NPUs."
+    ),
+]
+KernelsFile = Annotated[
+    str | None,
+    typer.Argument(metavar="FILE", help="Machine and kernels in TOML; default: a B300."),
+]
 Devices = Annotated[str, typer.Option("--devices", metavar="N", help="Devices, all alike.")]
 LayoutNames = Annotated[
     str,
@@ -97,3 +111,36 @@ def roofline_walls(
         offline=offline,
     )
     raise typer.Exit(command.run(request, output))
+
+
+@roofline_app.command("stages")
+def roofline_stages(file: StageFile = None, output: arg.Output = "table") -> None:
+    """Name the bottleneck of each stage of a program, and the most that changes can bring.
+
+    Example: tokcast roofline stages renderer.toml
+    """
+    from tokcast.cli import roofline_stages as command
+
+    raise typer.Exit(command.run(file, output))
+
+
+@roofline_app.command("levels")
+def roofline_levels(file: LevelsFile = None, output: arg.Output = "table") -> None:
+    """Show the ridge at each memory level, and how far to fuse a mapping.
+
+    Example: tokcast roofline levels npu.toml
+    """
+    from tokcast.cli import roofline_levels as command
+
+    raise typer.Exit(command.run(file, output))
+
+
+@roofline_app.command("emulate")
+def roofline_emulate(file: KernelsFile = None, output: arg.Output = "table") -> None:
+    """Hold FP64 emulated on matrix units against the native ones, kernel by kernel.
+
+    Example: tokcast roofline emulate gpu.toml
+    """
+    from tokcast.cli import roofline_emulate as command
+
+    raise typer.Exit(command.run(file, output))

@@ -63,7 +63,9 @@ class Deployment:
     @property
     def weights_bytes(self) -> float:
         """Return the weights on one device."""
-        return self._on_device(g.n_bytes for g in self._whole) + self._split(self._divided)
+        divided = max(1.0 / self.n_devices, self._one_expert)
+        experts = divided * sum(g.n_bytes for g in self._divided)
+        return self._on_device(g.n_bytes for g in self._whole) + experts
 
     @property
     def cache_capacity_bytes(self) -> float:
@@ -111,12 +113,13 @@ class Deployment:
         for group in self._divided:
             used = group.read_fraction
             share = 1.0 - (1.0 - used) ** n_requests
-            moved += group.n_bytes * max(share / self.n_devices, self._one_expert(group))
+            moved += group.n_bytes * max(share / self.n_devices, self._one_expert)
             flops += 2.0 * group.n_matmul_params * used * n_requests / self.n_devices
         return Resources(memory_bytes=moved, flops=flops)
 
-    def _one_expert(self, group: WeightGroup) -> float:
-        """Return the least share of the experts that the busiest device reads: one a layer."""
+    @property
+    def _one_expert(self) -> float:
+        """Return the least share of the experts that the busiest device has: one a layer."""
         if self.layout == "tp":
             return 0.0
         return 1.0 / max(x.n_expert for x in self.spec.layers)
@@ -149,9 +152,6 @@ class Deployment:
     def _on_device(self, counts: Iterable[float]) -> float:
         """Return what one device has of the groups that aren't experts."""
         return sum(counts) / (self.n_devices if self.layout == "tp" else 1)
-
-    def _split(self, groups: tuple[WeightGroup, ...]) -> float:
-        return sum(g.n_bytes for g in groups) / self.n_devices
 
     def _shards(self, mixer: Mixer) -> int:
         return min(mixer.n_shards, self.n_devices // self.n_holding)
