@@ -55,10 +55,12 @@ def report(s: Study) -> Report:
         f"{s.title}: native wins below OI* = {limit:.2f} FLOP a streamed byte",
         f"  slower than native whatever the matrix units: {', '.join(slower) or 'none'}",
     )
-    columns = ("kernel", "FLOP/byte", "bound by", "of native", "residues kept", "c_q to match")
+    columns = ("kernel", "FLOP/B", "bound by", "of native", "kept", "c_q")
     right = frozenset(columns) - {"kernel", "bound by"}
     notes = [
-        f"of native: no overlap to full overlap; c_q here {s.emulator.ops_per_residue:g}.",
+        "of native: emulated speed, no overlap to full overlap; kept: with residues stored"
+        f" beforehand; c_q: integer operations a residue that would match (here"
+        f" {s.emulator.ops_per_residue:g}).",
         *((f"{s.note}.",) if s.note else ()),
     ]
     table = Table(columns, tuple(map(_row, records)), right)

@@ -18,9 +18,18 @@ def short(value: float) -> str:
 
 
 def _off(figure: Figure, ours: float) -> str:
+    if figure.sets:
+        return "an input"
     if figure.relation != "equals":
         return "kept" if figure.holds(ours) else "broken"
     return f"{100 * (ours / figure.published - 1):+.1f} %"
+
+
+def _words(figure: Figure) -> Iterator[str]:
+    if figure.sets:
+        yield f"{figure.sets} is set by it."
+    if figure.explained:
+        yield figure.explained
 
 
 def _chosen(text: str | None) -> tuple[Section, ...]:
@@ -56,6 +65,7 @@ def _record(section: Section, formula: Formula, figure: Figure, ours: float) -> 
         "relation": figure.relation,
         "holds": figure.holds(ours),
         "explained": figure.explained,
+        "sets": figure.sets,
         "source": formula.source,
     }
 
@@ -68,7 +78,8 @@ def report(text: str | None) -> Report:
     """Return every published figure beside ours; raises InputError for an unknown section."""
     chosen = _chosen(text)
     found = list(_figures(chosen))
-    n_held = sum(figure.holds(ours) for _, _, figure, ours in found)
+    free = [(figure, ours) for _, _, figure, ours in found if not figure.sets]
+    n_held = sum(figure.holds(ours) for figure, ours in free)
     tables = tuple(
         Table(
             COLUMNS,
@@ -79,12 +90,12 @@ def report(text: str | None) -> Report:
         if any(of is section for of, *_ in found)
     )
     notes = tuple(
-        f"{figure.what}: {figure.explained}" for _, _, figure, _ in found if figure.explained
+        f"{figure.what}: {words}" for _, _, figure, _ in found for words in _words(figure)
     )
     records = [_record(*entry) for entry in found]
     verdict = (
-        f"{n_held} of {len(found)} published figures come out within {100 * TOLERANCE:.0f} %,"
-        " or keep their bound",
+        f"{n_held} of {len(free)} published figures come out within {100 * TOLERANCE:.0f} %,"
+        f" or keep their bound; {len(found) - len(free)} more set an input",
     )
     return Report(verdict, tables, notes, {"figures": records}, records)
 
@@ -118,8 +129,8 @@ def _figure_lines(formula: Formula) -> Iterator[str]:
         yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
     yield ""
     for figure in formula.figures:
-        if figure.explained:
-            yield f"{figure.what}: {figure.explained}\n"
+        for words in _words(figure):
+            yield f"{figure.what}: {words}\n"
 
 
 def _inputs(figure: Figure) -> str:

@@ -15,9 +15,13 @@ def milliseconds(seconds: float) -> str:
     return f"{1e3 * seconds:.3g}"
 
 
-def times(gain: float) -> str:
-    """Return a gain as a multiple."""
-    return "no limit" if math.isinf(gain) else f"{gain:.2f}x"
+def times(gain: float | None) -> str:
+    """Return a gain as a multiple; None has no limit."""
+    return "no limit" if gain is None else f"{gain:.2f}x"
+
+
+def _finite(gain: float) -> float | None:
+    return None if math.isinf(gain) else gain
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +36,6 @@ class _Row:
         floor = self.stage.floor(self.p.peaks)
         own = floor.optimistic
         rest = self.p.floor_seconds - own
-        gain = self.stage.least_gain(self.p.peaks)
         return {
             "stage": self.stage.name,
             "floor_seconds": own,
@@ -40,22 +43,20 @@ class _Row:
             "measured_seconds": self.stage.seconds,
             "binding": floor.binding,
             "share": own / self.p.floor_seconds,
-            "gain_without_bottleneck": None if math.isinf(gain) else gain,
+            "gain_without_bottleneck": _finite(self.stage.least_gain(self.p.peaks)),
             "whole_gain_at_most": self.p.floor_seconds / rest if rest else None,
         }
 
 
 def _cells(r: dict[str, Any]) -> tuple[str, ...]:
-    gain = r["gain_without_bottleneck"]
-    whole = r["whole_gain_at_most"]
     return (
         r["stage"],
         milliseconds(r["floor_seconds"]),
         "-" if r["measured_seconds"] is None else milliseconds(r["measured_seconds"]),
         f"{100 * r['share']:.0f} %",
         r["binding"],
-        times(math.inf if gain is None else gain),
-        times(math.inf if whole is None else whole),
+        times(r["gain_without_bottleneck"]),
+        times(r["whole_gain_at_most"]),
     )
 
 
@@ -66,18 +67,18 @@ def _stage_table(records: list[dict[str, Any]]) -> Table:
 
 
 def _change_record(name: str, changes: tuple[Change, ...], p: Program) -> dict[str, Any]:
-    after = p.after(changes)
+    after, most = p.after(changes), p.most_gain(changes)
     return {
         "change": name,
         "stages": sorted({s for c in changes for s in c.stages}),
         "floor_seconds": after.floor_seconds,
-        "floor_gain": p.gain(changes),
-        "gain_at_most": p.most_gain(changes),
+        "floor_gain": _finite(p.gain(changes)),
+        "gain_at_most": None if most is None else _finite(most),
         "then_bound_by": {s.name: s.floor(p.peaks).binding for s in after.stages},
     }
 
 
-def _change_table(records: list[dict[str, Any]]) -> Table:
+def _change_table(records: list[dict[str, Any]], is_measured: bool) -> Table:
     names = ("change", "stages", "floor ms", "floors", "at most")
     rows = tuple(
         (
@@ -85,7 +86,7 @@ def _change_table(records: list[dict[str, Any]]) -> Table:
             ", ".join(r["stages"]) if r["change"] != "all of them" else "",
             milliseconds(r["floor_seconds"]),
             times(r["floor_gain"]),
-            "-" if r["gain_at_most"] is None else times(r["gain_at_most"]),
+            times(r["gain_at_most"]) if is_measured else "-",
         )
         for r in records
     )
@@ -105,10 +106,10 @@ def report(p: Program) -> Report:
     ]
     verdict.append(
         f"  {longest['stage']} is the longest, bound by {longest['binding']};"
-        f" without it all is at most {times(longest['whole_gain_at_most'] or math.inf)} faster"
+        f" without it all is at most {times(longest['whole_gain_at_most'])} faster"
     )
     if changes:
-        best = max(changes[: len(p.changes)], key=lambda r: r["floor_gain"])
+        best = min(changes[: len(p.changes)], key=lambda r: r["floor_seconds"])
         verdict.append(f"  most from one change: {best['change']}, {times(best['floor_gain'])}")
     notes = [
         "floors: of all stages, before over after; at most: measured over the floors after it."
@@ -117,7 +118,10 @@ def report(p: Program) -> Report:
     ]
     if p.note:
         notes.append(f"{p.note}.")
-    tables = (_stage_table(stages), *((_change_table(changes),) if changes else ()))
+    tables = (
+        _stage_table(stages),
+        *((_change_table(changes, p.seconds is not None),) if changes else ()),
+    )
     data = {"title": p.title, "stages": stages, "changes": changes, "seconds": p.seconds}
     return Report(tuple(verdict), tables, tuple(notes), data, stages)
 

@@ -44,9 +44,7 @@ def find(case: Case, threshold: float) -> Finding:
     placed = triage(floor, case.seconds, threshold)
     usual = predict(case.spec, Question(case.workload, case.host, case.run), released())
     below = placed.place == "below"
-    blamed = (
-        suspects(case.spec, case.workload, case.host, floor, case.seconds) if below else ()
-    )
+    blamed = suspects(case.spec, case.workload, case.host, floor, case.seconds) if below else ()
     return Finding(case, placed, usual, blamed, _excess(usual, case))
 
 
@@ -137,9 +135,7 @@ def _table(found: Sequence[Finding]) -> Table:
 
 
 def _suspect_table(found: Sequence[Finding]) -> tuple[Table, ...]:
-    rows = tuple(
-        (f.case.label, s.name, s.taken, s.needed) for f in found for s in f.suspects
-    )
+    rows = tuple((f.case.label, s.name, s.taken, s.needed) for f in found for s in f.suspects)
     return (Table(("test", "wrong input?", "taken", "needed"), rows),) if rows else ()
 
 

@@ -178,8 +178,8 @@ def without_deconstruction(example: str, kernel: str) -> float:
     return speedup(free, next(k for k in found.kernels if k.name == kernel))
 
 
-def emulated_flops_per_s(example: str, kernel: str) -> float:
-    """Return the FP64 rate that emulation reaches on an example's kernel."""
+def emulated_tflops(example: str, kernel: str) -> float:
+    """Return the FP64 rate that emulation reaches on an example's kernel, in TFLOP/s."""
     found = study(shipped(example))
     k = next(k for k in found.kernels if k.name == kernel)
-    return k.flops / emulated(found.emulator, k).optimistic
+    return k.flops / emulated(found.emulator, k).optimistic / 1e12

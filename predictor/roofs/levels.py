@@ -105,9 +105,7 @@ def comparison(path: Path) -> Comparison:
         mappings = mappings_of(_attention(table["attention"], path))
     else:
         names = {level.name for m in machines for level in m.levels}
-        mappings = tuple(
-            _mapping(m, path, names) for m in entries(table, "mapping", str(path))
-        )
+        mappings = tuple(_mapping(m, path, names) for m in entries(table, "mapping", str(path)))
     title = text(table, "title", str(path))
     return Comparison(title, machines, mappings, str(table.get("note", "")))
 
@@ -159,9 +157,9 @@ def level_ridge(example: str, machine: str, level: str) -> float:
     return next(found.ridge(x) for x in found.levels if x.name == level)
 
 
-def attained(example: str, machine: str, mapping: str) -> float:
-    """Return the FLOP/s that an example's roofs allow a mapping."""
+def attained_tflops(example: str, machine: str, mapping: str) -> float:
+    """Return the TFLOP/s that an example's roofs allow a mapping."""
     compared = comparison(shipped(example))
     found = next(m for m in compared.machines if m.name == machine)
     chosen = next(m for m in compared.mappings if m.name == mapping)
-    return standing(found, chosen).flops_per_s
+    return standing(found, chosen).flops_per_s / 1e12

@@ -1,7 +1,8 @@
 """Formulas with their units, their sources and the published figures that they reproduce.
 
-Each file `data/formulas_*.toml` is one section of docs/roofline.md. A figure names the function that computes
-it and the arguments, so that tests, the page and `tokcast roofline figures` run the same code.
+Each file `data/formulas_*.toml` is one section of docs/roofline.md. A figure names the function
+that computes it and the arguments, so that tests, the page and `tokcast roofline figures` run the
+same code.
 """
 
 import tomllib
@@ -29,7 +30,8 @@ class Figure:
     `call` is `module:function`; `pick` an attribute of what it returns where that is no number.
     `relation` says what ours is to the published one: its equal, or a bound that it must keep
     (ours is "at least" it for an upper bound on a measurement). `explained` says in numbers why
-    one outside the tolerance differs.
+    one outside the tolerance differs; `sets` names an input that was set by this very figure, so
+    that its agreement is no evidence.
     """
 
     what: str
@@ -40,6 +42,7 @@ class Figure:
     pick: str = ""
     relation: Relation = "equals"
     explained: str = ""
+    sets: str = ""
 
     def value(self) -> float:
         """Return our figure, in the unit of the published one."""

@@ -1,5 +1,6 @@
 """Stages of any program: what binds each, and the most that a change can bring."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -7,7 +8,15 @@ from typing import Any
 
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.roofs.floor import Floor
-from tokcast.predictor.roofs.tables import check_keys, entries, number, numbers, read, text
+from tokcast.predictor.roofs.tables import (
+    check_keys,
+    entries,
+    number,
+    numbers,
+    read,
+    shipped,
+    text,
+)
 
 _TOP = ("title", "note", "peaks", "source", "seconds", "stage", "change")
 _STAGE = ("name", "needs", "seconds", "note")
@@ -29,8 +38,7 @@ class Stage:
     def least_gain(self, peaks: Mapping[str, float]) -> float:
         """Return the times faster the stage gets when its binding resource costs nothing."""
         busy = sorted(self.floor(peaks).by_resource.values())
-        second = busy[-2] if len(busy) > 1 else 0.0
-        return busy[-1] / second if second else float("inf")
+        return _ratio(busy[-1], busy[-2] if len(busy) > 1 else 0.0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +83,8 @@ class Program:
         return Program(self.title, self.peaks, plain, self.changes, note=self.note)
 
     def gain(self, changes: tuple[Change, ...]) -> float:
-        """Return how many times shorter the sum of floors is after changes."""
-        return self.floor_seconds / self.after(changes).floor_seconds
+        """Return how many times shorter the sum of floors is after changes; inf if none is left."""
+        return _ratio(self.floor_seconds, self.after(changes).floor_seconds)
 
     def most_gain(self, changes: tuple[Change, ...]) -> float | None:
         """Return the most that changes bring against the measured time; None where there is none.
@@ -85,7 +93,11 @@ class Program:
         """
         if self.seconds is None:
             return None
-        return self.seconds / self.after(changes).floor_seconds
+        return _ratio(self.seconds, self.after(changes).floor_seconds)
+
+
+def _ratio(before: float, after: float) -> float:
+    return before / after if after else math.inf
 
 
 def program(path: Path) -> Program:
@@ -126,14 +138,10 @@ def _stage(entry: Mapping[str, Any], path: Path, peaks: Mapping[str, float]) -> 
     if not any(needs.values()):
         raise InputError(f"{where}: needs nothing of any resource; expected an amount above 0")
     seconds = entry.get("seconds")
-    return Stage(
-        name, needs, None if seconds is None else number(seconds, f"{where}: seconds")
-    )
+    return Stage(name, needs, None if seconds is None else number(seconds, f"{where}: seconds"))
 
 
-def _change(
-    entry: object, path: Path, names: list[str], peaks: Mapping[str, float]
-) -> Change:
+def _change(entry: object, path: Path, names: list[str], peaks: Mapping[str, float]) -> Change:
     if not isinstance(entry, Mapping):
         raise InputError(f"{path}: change is {entry!r}; expected a [[change]] table")
     name = text(entry, "name", f"{path}: change")
@@ -145,3 +153,22 @@ def _change(
     scale = numbers(entry.get("scale"), f"{where}: scale", at_least=0.0)
     _known(scale, f"{where}: scale", peaks)
     return Change(name, tuple(stages), scale, str(entry.get("note", "")))
+
+
+def shipped_floor_ms(example: str) -> float:
+    """Return the sum of floors of an example, in ms."""
+    return 1e3 * program(shipped(example)).floor_seconds
+
+
+def shipped_gain(example: str, without: str = "") -> float:
+    """Return the most that an example's changes bring together, one of them left out."""
+    found = program(shipped(example))
+    return found.most_gain(tuple(c for c in found.changes if c.name != without)) or 0.0
+
+
+def shipped_share_bound_by(example: str, resource: str, without: str) -> float:
+    """Return the share of an example's floors, but for one stage, that a resource binds."""
+    found = program(shipped(example))
+    floors = [s.floor(found.peaks) for s in found.stages if s.name != without]
+    bound = sum(f.optimistic for f in floors if f.binding == resource)
+    return bound / sum(f.optimistic for f in floors)

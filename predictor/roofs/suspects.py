@@ -9,7 +9,6 @@ from tokcast.predictor.ledger import Workload, compile_decode, ledger, total
 from tokcast.predictor.roofs.floor import Floor, floor_of_works
 from tokcast.predictor.spec import ModelSpec
 
-
 # No stored type has fewer bits a weight.
 _FEWEST_BITS = 1.5
 
@@ -49,9 +48,7 @@ def _published(host: Host, floor: Floor, over: float) -> Suspect:
     return Suspect("memory bandwidth", f"{rate:,.0f} GB/s", f"{over * rate:,.0f} GB/s")
 
 
-def _uncertain(
-    spec: ModelSpec, workload: Workload, host: Host, floor: Floor
-) -> Iterator[Suspect]:
+def _uncertain(spec: ModelSpec, workload: Workload, host: Host, floor: Floor) -> Iterator[Suspect]:
     n_bytes, _ = total(ledger(spec, workload))
     if floor.binding == "memory" and n_bytes <= (host.cache_bytes or 0.0):
         size = f"{(host.cache_bytes or 0.0) / 2**20:,.0f} MiB"
@@ -60,9 +57,7 @@ def _uncertain(
         yield Suspect("the chip's figures", "uncertain", "see tokcast hosts show")
 
 
-def _depth(
-    spec: ModelSpec, workload: Workload, host: Host, seconds: float
-) -> Iterator[Suspect]:
+def _depth(spec: ModelSpec, workload: Workload, host: Host, seconds: float) -> Iterator[Suspect]:
     """Yield the depth, where a shorter one explains the time by itself."""
     if workload.phase != "decode" or not workload.n_depth:
         return

@@ -108,9 +108,7 @@ def plan(
     return deployment(spec, layout, n_devices, n_depth, peaks, room, cache_type)
 
 
-def single_stream_ratio(
-    slower: str, faster: str, pick: str = "optimistic", **common: Any
-) -> float:
+def single_stream_ratio(slower: str, faster: str, pick: str = "optimistic", **common: Any) -> float:
     """Return how many times longer a lone request's step takes under one layout than another.
 
     `pick` is the floor compared, optimistic or pessimistic; the rest is as for `plan`.
