@@ -169,7 +169,8 @@ def _floor_table(records: Sequence[dict[str, Any]]) -> Table:
 def _verdict(host: Host, made: Sequence[Deployment]) -> tuple[str, ...]:
     first = made[0]
     title = (
-        f"{first.spec.name} on {first.n_devices}x {host.name}, requests of {count(first.n_depth)}"
+        f"{first.spec.name} {first.spec.file_type} on {first.n_devices}x {host.name}, requests of"
+        f" {count(first.n_depth)}"
     )
     peaks = first.peaks
     lines = [f"{title}; ridge {ridge(peaks.flops_per_s, peaks.bytes_per_s):.0f} FLOP/byte"]
@@ -194,6 +195,7 @@ def report(request: Request) -> Report:
     records = _records(made)
     data = {
         "model": made[0].spec.name,
+        "file_type": made[0].spec.file_type,
         "host": host.name,
         "n_devices": made[0].n_devices,
         "n_depth": made[0].n_depth,

@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from tokcast.cli.fitting import fit
+from tokcast.cli.predict import context_notes
 from tokcast.cli.render import Report, Table, rate, render
 from tokcast.cli.triage_cases import Case, Request, cases
 from tokcast.fits.released import released
@@ -95,13 +96,17 @@ def _fits(case: Case) -> bool:
     use = fit(
         case.spec,
         case.host,
-        max(load.n_depth + load.n_prompt, 1),
+        case.n_context,
         type_k=load.type_k,
         type_v=load.type_v,
         n_ubatch=load.n_ubatch,
         flash_attention=load.flash_attention,
     )
     return use.fits is not False
+
+
+def _notes(case: Case) -> tuple[str, ...]:
+    return (*case.notes, *context_notes(case.spec, case.n_context))
 
 
 def _ms(seconds: float) -> str:
@@ -205,7 +210,7 @@ def report(request: Request) -> Report:
     notes = (
         "max: the busiest resource alone, at the data sheet's peaks; sum: one after another;"
         " usual: predicted, in ms.",
-        *(f"Note: {note}." for note in dict.fromkeys(n for f in found for n in f.case.notes)),
+        *(f"Note: {note}." for note in dict.fromkeys(n for f in found for n in _notes(f.case))),
     )
     records = [_record(f, step) for f, step in zip(found, steps, strict=True)]
     data = {

@@ -61,6 +61,11 @@ class Case:
     notes: tuple[str, ...] = ()
 
     @property
+    def n_context(self) -> int:
+        """Return the positions that the test reached."""
+        return self.workload.n_depth + self.workload.n_prompt
+
+    @property
     def tok_per_s(self) -> float:
         """Return the measured rate."""
         return tokens_of(self.workload) / self.seconds
@@ -78,6 +83,15 @@ def cases(request: Request) -> tuple[Case, ...]:
 
 def _host(request: Request) -> tuple[Host, tuple[str, ...]]:
     return host_of(request.host, request.bandwidth, request.tflops, None)
+
+
+def _host_of(request: Request, chip: str) -> tuple[Host, tuple[str, ...]]:
+    """Return the host asked for, else the one that was measured on."""
+    if request.host or request.bandwidth:
+        return _host(request)
+    if not chip:
+        raise InputError(f"{request.target}: its chip is not known here; name it with --host")
+    return named(chip)
 
 
 def _seconds(request: Request, n_tokens: int) -> float:
@@ -166,7 +180,7 @@ def _of_run(request: Request) -> Iterator[Case]:
         )
     (record,) = found
     spec = model_spec(unpack(record.model.header))
-    host, notes = _host(request) if request.host or request.bandwidth else named(record.host)
+    host, notes = _host_of(request, record.host)
     for series in record.series:
         yield _of_series(record, series, spec, host, notes)
 
@@ -208,7 +222,7 @@ def _of_file(request: Request) -> Iterator[Case]:
     skipped = tuple(f"{s.where}: {s.reason}" for s in read.skipped[:3])
     for m in read.rows:
         facts = facts_of(m)
-        host, notes = _host(request) if request.host or request.bandwidth else named(m.chip)
+        host, notes = _host_of(request, m.chip)
         spec = facts.spec if request.model is None else None
         spec = spec or spec_of(request)
         if len(facts.workloads) != 1:

@@ -42,7 +42,8 @@ def stored_as(spec: ModelSpec, type_name: str) -> ModelSpec:
         return replace(group, n_bytes=round(group.n_params * bits / 8))
 
     groups = tuple(map(stored, spec.groups))
-    return replace(spec, groups=groups, n_bytes=sum(g.n_bytes for g in groups))
+    size = sum(g.n_bytes for g in groups)
+    return replace(spec, groups=groups, n_bytes=size, file_type=type_name)
 
 
 @dataclass(frozen=True, slots=True)

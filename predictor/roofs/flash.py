@@ -12,7 +12,7 @@ from tokcast.predictor.roofs.mapping import Traffic
 
 @dataclass(frozen=True, slots=True)
 class FlashAttention:
-    """The shape: tokens, numbers a head, bytes a number, queries that one read of K and V serves."""
+    """The shape: tokens, numbers a head, bytes a number, queries served by one read of K and V."""
 
     n_tokens: float
     head_length: float

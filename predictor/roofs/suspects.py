@@ -72,7 +72,7 @@ def _depth(spec: ModelSpec, workload: Workload, host: Host, seconds: float) -> I
     while high - low > 1:
         middle = (low + high) // 2
         low, high = (middle, high) if fits(middle) else (low, middle)
-    yield Suspect("depth", f"{workload.n_depth}", f"at most {low}")
+    yield Suspect("depth, middle token", f"{workload.n_depth}", f"at most {low}")
 
 
 def _type(
