@@ -1,112 +1,16 @@
 """`tokcast triage`: a measurement beside the floor of its step, and what to look at next."""
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from typing import Any
 
-from tokcast.cli.fitting import fit
 from tokcast.cli.predict import context_notes
 from tokcast.cli.render import Report, Table, rate, render
-from tokcast.cli.triage_cases import Case, Request, cases
-from tokcast.fits.released import released
+from tokcast.cli.triage_cases import Case, Request
+from tokcast.cli.triage_finding import NAMED_SHARE, Finding, find, next_step
+from tokcast.cli.triage_sources import cases
 from tokcast.predictor.errors import InputError
-from tokcast.predictor.ledger import ledger
-from tokcast.predictor.prediction import ComponentTime, Prediction
-from tokcast.predictor.roofline import Question, peak_ops_per_s, predict
-from tokcast.predictor.roofs.floor import floor_of_works
-from tokcast.predictor.roofs.suspects import Suspect, suspects
-from tokcast.predictor.roofs.triage import Growth, Triage, growth, triage
-
-# A component is named for profiling when it makes up so much of what exceeds the floor.
-NAMED_SHARE = 0.1
-_MOST_NAMED = 3
-_GREW = 0.5
-
-
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """A case with its place, what is usual for such a stack, and what to do."""
-
-    case: Case
-    triage: Triage
-    usual: Prediction
-    suspects: tuple[Suspect, ...]
-    excess: tuple[tuple[ComponentTime, float], ...]
-
-    @property
-    def is_usual(self) -> bool:
-        """Return whether the measurement lies in the predicted range, or is faster."""
-        return self.case.tok_per_s >= self.usual.low
-
-
-def find(case: Case, threshold: float) -> Finding:
-    """Return where a case lands; raises InputError for a host without a compute rate."""
-    floor = floor_of_works(ledger(case.spec, case.workload), case.host)
-    placed = triage(floor, case.seconds, threshold)
-    usual = predict(case.spec, Question(case.workload, case.host, case.run), released())
-    below = placed.place == "below"
-    blamed = suspects(case.spec, case.workload, case.host, floor, case.seconds) if below else ()
-    return Finding(case, placed, usual, blamed, _excess(usual, case))
-
-
-def _excess(usual: Prediction, case: Case) -> tuple[tuple[ComponentTime, float], ...]:
-    """Return what each component is expected to take beyond its own roofline, largest first."""
-    peak = peak_ops_per_s(case.host) or float("inf")
-    beyond = [
-        (c, c.seconds - max(c.bytes / case.host.bytes_per_s, c.flops / peak))
-        for c in usual.components
-    ]
-    return tuple(sorted((b for b in beyond if b[1] > 0), key=lambda b: -b[1]))
-
-
-def next_step(found: Finding, grown: Growth | None) -> str:
-    """Return what to do about a finding, one sentence."""
-    t = found.triage
-    if t.place == "below":
-        least = found.suspects[0]
-        return (
-            f"{t.shortfall:.2f} times faster than the floor allows: an input is wrong;"
-            f" first look at {least.name} ({least.taken}; needed: {least.needed})"
-        )
-    if t.place == "inside":
-        return t.overlap_words or "at the floor: only fewer bytes or operations make it faster"
-    if t.place == "near":
-        return "under the threshold: no profiler needed"
-    return _profile(found, grown)
-
-
-def _profile(found: Finding, grown: Growth | None) -> str:
-    if not _fits(found.case):
-        return "does not fit: part of it runs from main memory; nothing else matters before that"
-    if grown is not None and found.case.n_depth and grown.share(found.case.n_depth) > _GREW:
-        share = 100 * grown.share(found.case.n_depth)
-        return f"profile attention: {share:.0f} % of the residual grew with the depth"
-    total = sum(seconds for _, seconds in found.excess)
-    named = [
-        f"{c.component.replace('_', ' ')} {c.type}".strip()
-        for c, seconds in found.excess[:_MOST_NAMED]
-        if seconds >= NAMED_SHARE * total
-    ]
-    usual = "as usual for this stack" if found.is_usual else "slower than this stack usually is"
-    return f"{usual}; profile {', then '.join(named) or 'the whole step'}"
-
-
-def _fits(case: Case) -> bool:
-    load = case.workload
-    use = fit(
-        case.spec,
-        case.host,
-        case.n_context,
-        type_k=load.type_k,
-        type_v=load.type_v,
-        n_ubatch=load.n_ubatch,
-        flash_attention=load.flash_attention,
-    )
-    return use.fits is not False
-
-
-def _notes(case: Case) -> tuple[str, ...]:
-    return (*case.notes, *context_notes(case.spec, case.n_context))
+from tokcast.predictor.roofs.triage import Growth, growth
 
 
 def _ms(seconds: float) -> str:
@@ -163,6 +67,10 @@ def _excess_table(found: Sequence[Finding]) -> tuple[Table, ...]:
     return (Table((title, "ms", "beyond its floor", "share"), rows, frozenset({"ms", "share"})),)
 
 
+def _notes(case: Case) -> tuple[str, ...]:
+    return (*case.notes, *context_notes(case.spec, case.n_context))
+
+
 def _record(f: Finding, step: str) -> dict[str, Any]:
     t = f.triage
     return {
@@ -194,17 +102,35 @@ def _threshold(text: str) -> float:
     return value
 
 
+def _told_apart(found: list[Finding]) -> list[Finding]:
+    """Return findings whose labels say what they are of, where there are several such."""
+    if len({f.case.place for f in found}) == 1:
+        return found
+    return [
+        replace(f, case=replace(f.case, label=f"{f.case.place}: {f.case.label}")) for f in found
+    ]
+
+
+def _growth(one: Finding, found: Sequence[Finding]) -> Growth | None:
+    """Return how the residual of the same model on the same host grows with the depth."""
+    if one.case.workload.phase != "decode":
+        return None
+    alike = (
+        f for f in found if f.case.workload.phase == "decode" and f.case.place == one.case.place
+    )
+    return growth(tuple((f.case.n_depth, f.triage) for f in alike))
+
+
 def report(request: Request) -> Report:
     """Return the triage of all that was measured."""
     found = [find(case, _threshold(request.threshold)) for case in cases(request)]
     if not found:
         raise InputError(f"{request.target}: no figure in it; nothing to compare")
-    decoding = tuple((f.case.n_depth, f.triage) for f in found if f.case.workload.phase == "decode")
-    grown = growth(decoding)
-    steps = [next_step(f, grown if f.case.workload.phase == "decode" else None) for f in found]
+    found = _told_apart(found)
+    steps = [next_step(f, _growth(f, found)) for f in found]
     first = found[0].case
     verdict = (
-        f"{first.spec.name} {first.spec.file_type} on {first.host.name} ({first.run.backend})",
+        first.place if len({f.case.place for f in found}) == 1 else f"{len(found)} figures",
         *(f"  {f.case.label}: {step}" for f, step in zip(found, steps, strict=True)),
     )
     notes = (

@@ -1,8 +1,6 @@
-"""What `tokcast triage` looks at: a number, a kept run, or a file of figures."""
+"""What `tokcast triage` looks at: a measured test, here from a number that was typed."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
 from tokcast.cli.options import (
     backend_of,
@@ -15,7 +13,6 @@ from tokcast.cli.options import (
 )
 from tokcast.cli.predict import run_with
 from tokcast.hosts.quantity import parse_seconds
-from tokcast.measurements.record import RunRecord, Series
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Workload
@@ -61,6 +58,11 @@ class Case:
     notes: tuple[str, ...] = ()
 
     @property
+    def place(self) -> str:
+        """Return the model and the host in words."""
+        return f"{self.spec.name} {self.spec.file_type} on {self.host.name} ({self.run.backend})"
+
+    @property
     def n_context(self) -> int:
         """Return the positions that the test reached."""
         return self.workload.n_depth + self.workload.n_prompt
@@ -71,21 +73,11 @@ class Case:
         return tokens_of(self.workload) / self.seconds
 
 
-def cases(request: Request) -> tuple[Case, ...]:
-    """Return what was measured; raises InputError for a target that is none of the three."""
-    target = request.target
-    if Path(target).is_file():
-        return tuple(_of_file(request))
-    if request.model is not None:
-        return (_of_number(request),)
-    return tuple(_of_run(request))
-
-
 def _host(request: Request) -> tuple[Host, tuple[str, ...]]:
     return host_of(request.host, request.bandwidth, request.tflops, None)
 
 
-def _host_of(request: Request, chip: str) -> tuple[Host, tuple[str, ...]]:
+def host_for(request: Request, chip: str) -> tuple[Host, tuple[str, ...]]:
     """Return the host asked for, else the one that was measured on."""
     if request.host or request.bandwidth:
         return _host(request)
@@ -128,12 +120,14 @@ def _workload(request: Request) -> Workload:
     )
 
 
-def _label(load: Workload, n: int, n_depth: int) -> str:
+def label_of(load: Workload, n: int, n_depth: int) -> str:
+    """Return llama-bench's name of a test."""
     name = f"pp{n}" if load.phase == "prefill" else f"tg{n}"
     return f"{name} @ d{n_depth}" if n_depth else name
 
 
-def _of_number(request: Request) -> Case:
+def of_number(request: Request) -> Case:
+    """Return the case of tokens/s or a time; raises InputError naming a flag."""
     spec = spec_of(request)
     load = _workload(request)
     host, notes = _host(request)
@@ -142,7 +136,7 @@ def _of_number(request: Request) -> Case:
     depth = one_count(request.n_depth, "-d", at_least=0)
     n = one_count(request.n_gen, "-n") if load.phase == "decode" else load.n_prompt
     return Case(
-        label=_label(load, n, depth),
+        label=label_of(load, n, depth),
         spec=spec,
         host=host,
         run=run_with(runtime, backend, request.flash_attn, is_here=request.host is None),
@@ -164,72 +158,3 @@ def spec_of(request: Request) -> ModelSpec:
     if not spec.n_params:
         raise InputError(f"{request.model}: holds no weights, only a vocabulary")
     return spec
-
-
-def _of_run(request: Request) -> Iterator[Case]:
-    from tokcast.measurements.headers import unpack
-    from tokcast.measurements.store import open_store
-    from tokcast.predictor.model import model_spec
-
-    found = [r for r in open_store().runs() if r.id.startswith(request.target)]
-    if len(found) != 1:
-        what = "no run" if not found else f"{len(found)} runs"
-        raise InputError(
-            f"{request.target}: {what} of that id (tokcast measure list), and no file;"
-            " a number of tokens/s needs --model"
-        )
-    (record,) = found
-    spec = model_spec(unpack(record.model.header))
-    host, notes = _host_of(request, record.host)
-    for series in record.series:
-        yield _of_series(record, series, spec, host, notes)
-
-
-def _of_series(
-    record: RunRecord, series: Series, spec: ModelSpec, host: Host, notes: tuple[str, ...]
-) -> Case:
-    task, setup = series.test, record.setup
-    is_decode = task.phase == "decode"
-    load = Workload(
-        phase=task.phase,
-        n_prompt=1 if is_decode else task.n,
-        n_depth=task.n_depth + (task.n // 2 if is_decode else 0),
-        n_ubatch=setup.n_ubatch,
-        type_k=setup.type_k,
-        type_v=setup.type_v,
-        flash_attention=setup.flash_attention != "off",
-    )
-    return Case(
-        label=task.label,
-        spec=spec,
-        host=host,
-        run=replace(
-            run_with(setup.runtime, setup.backend, setup.flash_attention, is_here=False),
-            n_threads=setup.n_threads,
-        ),
-        workload=load,
-        n_depth=task.n_depth,
-        seconds=tokens_of(load) / series.tok_per_s,
-        notes=notes,
-    )
-
-
-def _of_file(request: Request) -> Iterator[Case]:
-    from tokcast.fits.observations import facts_of, run_of
-    from tokcast.measurements.importers import read_file
-
-    read = read_file(Path(request.target))
-    skipped = tuple(f"{s.where}: {s.reason}" for s in read.skipped[:3])
-    for m in read.rows:
-        facts = facts_of(m)
-        host, notes = _host_of(request, m.chip)
-        spec = facts.spec if request.model is None else None
-        spec = spec or spec_of(request)
-        if len(facts.workloads) != 1:
-            raise InputError(f"{request.target}: a figure without its lengths; nothing to compare")
-        (load,) = facts.workloads
-        n = int((m.n_gen if load.phase == "decode" else m.n_prompt) or 1)
-        depth = int(m.n_depth or 0)
-        seconds = tokens_of(load) / m.tok_s
-        label = _label(load, n, depth)
-        yield Case(label, spec, host, run_of(m), load, depth, seconds, (*notes, *skipped))

@@ -87,12 +87,17 @@ def test_a_file_of_figures() -> None:
     assert all(f["place"] == "above" for f in found)
 
 
+def test_a_file_of_several_models() -> None:
+    """Two tests of a catalogue's model are found, what is not known is said."""
+    shown = json.loads(run("triage", BENCH / "thread.md", "--host", "RTX 4090", "-o", "json").out)
+    assert shown["tests"]
+    table = run("triage", BENCH / "thread.md", "--host", "RTX 4090").out
+    assert "left out, its model is not in the catalogue" in " ".join(table.split())
+
+
 def test_what_triage_refuses() -> None:
     assert "its chip is not known here; name it with --host" in refused(
         "triage", BENCH / "gemma.json"
-    )
-    assert "its model is not known here; name it with --model" in refused(
-        "triage", BENCH / "thread.md"
     )
     assert "no run of that id" in refused("triage", "abcdef")
     assert "no figures found" in refused("triage", ROOT / "README.md")
