@@ -118,6 +118,10 @@ def report(p: Program) -> Report:
     ]
     if p.note:
         notes.append(f"{p.note}.")
+    notes += [
+        f"Note: {name} was measured faster than its floor: a need or a peak is wrong."
+        for name in p.below_floor
+    ]
     tables = (
         _stage_table(stages),
         *((_change_table(changes, p.seconds is not None),) if changes else ()),

@@ -187,6 +187,12 @@ def test_changes_that_only_lower_needs_never_slow(x: float, y: float) -> None:
     assert TWO.gain((one, two)) == pytest.approx(TWO.gain((two, one)))
 
 
+def test_faster_than_the_floor_is_said() -> None:
+    assert TWO.below_floor == ()
+    quick = Stage("a", {"bytes": 4e9}, seconds=3.9)
+    assert replace(TWO, stages=(quick,), seconds=3.9).below_floor == ("a", "the whole")
+
+
 def test_the_renderer_is_bound_as_published() -> None:
     """Memory in front, instructions in the rasterizer, and floors below the published frame."""
     p = program(shipped("splatting"))
@@ -234,6 +240,7 @@ flops = 1
 n_bytes = 8
 operand_bytes = 8
 """
+TAIL = LEVELS[LEVELS.index("[[mapping]]") :]
 READ = {"stages": (program, STAGES), "levels": (comparison, LEVELS), "kernels": (study, KERNELS)}
 
 DAMAGED = [
@@ -251,7 +258,19 @@ DAMAGED = [
     ("levels", "flops_per_s = 1e12", "flops_per_s = 0", r"machine m: flops_per_s is 0; expected"),
     ("levels", "bytes_per_s = 1e9", "bytes_per_s = -1", r"level far: bytes_per_s is -1; expected"),
     ("levels", "{ far = 1 }", "{ near = 1 }", r"unknown key 'near'; expected far"),
-    ("levels", "[[mapping]]", "[attention]\nn_tokens = 1\n[[mapping]]", r"attention: head_length"),
+    ("levels", "[[mapping]]", "[attention]\nn_tokens = 1\n[[mapping]]", r"both attention and mapp"),
+    (
+        "levels",
+        TAIL,
+        "[attention]\nn_tokens = 1",
+        r"head_length is",
+    ),
+    (
+        "levels",
+        TAIL,
+        "[attention]\nn_tokens = 8\nhead_length = 8\nnumber_bytes = 2\nn_query = 8",
+        r"level far: attention's traffic is known across DRAM, MemTile, tile alone",
+    ),
     ("kernels", "int_ops_per_s = 1e13", "int_ops_per_s = 0", r"int_ops_per_s is 0; expected a num"),
     ("kernels", "n_moduli = 10", "", r"machine: n_moduli is None; expected a number above 0"),
     ("kernels", "operand_bytes = 8", "operand_bytes = 0", r"operand_bytes is 0; expected"),

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tokcast.predictor.errors import InputError
 from tokcast.predictor.roofs.flash import FlashAttention, mappings_of
 from tokcast.predictor.roofs.floor import ridge
 from tokcast.predictor.roofs.mapping import Traffic
@@ -101,13 +102,28 @@ def comparison(path: Path) -> Comparison:
     table = read(path)
     check_keys(table, str(path), _TOP)
     machines = tuple(_machine(m, path) for m in entries(table, "machine", str(path)))
+    return Comparison(
+        text(table, "title", str(path)),
+        machines,
+        _mappings(table, path, {level.name for m in machines for level in m.levels}),
+        str(table.get("note", "")),
+    )
+
+
+def _mappings(table: Mapping[str, Any], path: Path, names: set[str]) -> tuple[Traffic, ...]:
     if "attention" in table:
+        if "mapping" in table:
+            raise InputError(f"{path}: both attention and mapping; expected one of them")
         mappings = mappings_of(_attention(table["attention"], path))
-    else:
-        names = {level.name for m in machines for level in m.levels}
-        mappings = tuple(_mapping(m, path, names) for m in entries(table, "mapping", str(path)))
-    title = text(table, "title", str(path))
-    return Comparison(title, machines, mappings, str(table.get("note", "")))
+        unknown = sorted(names - set(mappings[0].n_bytes))
+        if unknown:
+            known = ", ".join(mappings[0].n_bytes)
+            raise InputError(
+                f"{path}: level {unknown[0]}: attention's traffic is known across {known} alone;"
+                " expected those names, or [[mapping]] tables"
+            )
+        return mappings
+    return tuple(_mapping(m, path, names) for m in entries(table, "mapping", str(path)))
 
 
 def _machine(entry: Mapping[str, Any], path: Path) -> Machine:

@@ -74,6 +74,17 @@ class Program:
         """Return the least time of all stages, each at its own optimistic floor."""
         return sum(s.floor(self.peaks).optimistic for s in self.stages)
 
+    @property
+    def below_floor(self) -> tuple[str, ...]:
+        """Return what was measured faster than its floor allows: its needs or a peak are wrong."""
+        stages = (
+            s.name
+            for s in self.stages
+            if s.seconds is not None and s.seconds < s.floor(self.peaks).optimistic
+        )
+        whole = self.seconds is not None and self.seconds < self.floor_seconds
+        return (*stages, *(("the whole",) if whole else ()))
+
     def after(self, changes: tuple[Change, ...]) -> "Program":
         """Return the program after changes; nothing of it is measured."""
         stages = self.stages
