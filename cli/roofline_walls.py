@@ -78,6 +78,8 @@ def _layouts(request: Request, spec: ModelSpec) -> tuple[str, ...]:
 def deployments(request: Request) -> tuple[Host, tuple[Deployment, ...], tuple[str, ...]]:
     """Return the host, a deployment for each layout, and notes; raises InputError naming a flag."""
     host, notes = host_of(request.host, request.bandwidth, request.tflops, None)
+    if host.n_devices > 1:
+        raise InputError(f"--host {request.host!r}: expected one device; --devices says how many")
     one = peaks_of(host)
     peaks = Peaks(
         one.bytes_per_s,
@@ -187,7 +189,7 @@ def _verdict(host: Host, made: Sequence[Deployment]) -> tuple[str, ...]:
         times = wide.floor(1).optimistic / quick.floor(1).optimistic
         held = wide.most_requests / quick.most_requests
         lines.append(
-            f"  a lone request is {times:.1f} times faster with {quick.layout};"
+            f"  a lone request is {times:.1f} times as fast with {quick.layout};"
             f" {wide.layout} holds {held:.1f} times as many requests"
         )
         at = crossover(quick, wide)

@@ -156,6 +156,8 @@ def test_what_walls_refuse() -> None:
         ("-ctk", "fp4", "-ctk 'fp4'"),
     ):
         assert expected in refused(*H20, flag, value), flag
+    two = (*H20[:-1], "2x H20")
+    assert "expected one device; --devices says how many" in refused(*two)
     llama = ("roofline", "walls", "llama-3.1-8b", "--host", "H20")
     assert "has no experts to divide" in refused(*llama, "--layout", "ep")
     assert "K/V capacity from" in good(*llama)
