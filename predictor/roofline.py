@@ -1,6 +1,7 @@
 """From a ledger, a host and coefficients to tokens per second."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -44,6 +45,7 @@ def shape_of(spec: ModelSpec, workload: Workload) -> Shape:
     batch = 1 if workload.phase == "decode" else min(workload.n_prompt, workload.n_ubatch)
     routed = next((layer for layer in spec.layers if layer.n_expert), None)
     share = routed.n_expert_used / routed.n_expert if routed else 0.0
+    keys = Counter(layer.key_length for layer in spec.layers if layer.key_length)
     return Shape(
         model=f"{spec.architecture}-{len(spec.layers)}x{spec.embedding_length}",
         architecture=spec.architecture,
@@ -51,6 +53,7 @@ def shape_of(spec: ModelSpec, workload: Workload) -> Shape:
         n_tokens=batch,
         expert_rows=batch * share,
         is_latent=any(layer.attention == "mla" for layer in spec.layers),
+        head_length=keys.most_common(1)[0][0] if keys else 0,
     )
 
 
@@ -78,13 +81,8 @@ def is_new_model(spec: ModelSpec, q: Question, coefficients: Coefficients) -> bo
     return model_effect(phase, shape_of(spec, q.workload).model) not in coefficients.effects
 
 
-def ceiling_tok_per_s(works: Sequence[Work], host: Host, n_tokens: int) -> float:
-    """Return the throughput that the nameplate peaks allow: the speed of light.
-
-    Bytes at full bandwidth or operations at the highest published rate, whichever is slower.
-    """
-    n_bytes = sum(w.bytes for w in works)
-    flops = sum(w.flops for w in works)
+def peak_ops_per_s(host: Host) -> float | None:
+    """Return the highest rate published for a chip, of any format; None without one."""
     rates = (
         host.matrix_fp16_flops_per_s,
         host.matrix_fp32acc_flops_per_s,
@@ -92,7 +90,17 @@ def ceiling_tok_per_s(works: Sequence[Work], host: Host, n_tokens: int) -> float
         host.fp32_flops_per_s,
         host.int8_ops_per_s,
     )
-    peak = max((r for r in rates if r), default=math.inf)
+    return max((r for r in rates if r), default=None)
+
+
+def ceiling_tok_per_s(works: Sequence[Work], host: Host, n_tokens: int) -> float:
+    """Return the throughput that the nameplate peaks allow: the speed of light.
+
+    Bytes at full bandwidth or operations at the highest published rate, whichever is slower.
+    """
+    n_bytes = sum(w.bytes for w in works)
+    flops = sum(w.flops for w in works)
+    peak = peak_ops_per_s(host) or math.inf
     seconds = max(n_bytes / host.bytes_per_s, flops / peak)
     return n_tokens / seconds if seconds else math.inf
 
