@@ -139,11 +139,6 @@ RULES: tuple[Rule, ...] = (
         lambda m, _: m.chip in ("Intel Xeon Platinum 8259CL", "AMD EPYC 9634"),
     ),
     Rule(
-        "two-sockets",
-        "a board of two processors under one's name: faster than one's memory and arithmetic allow",
-        lambda m, _: m.chip == "Intel Xeon E5-2697 v2",
-    ),
-    Rule(
         "first-port",
         "ik_llama.cpp's Vulkan backend on the day it was merged, 2.8 times slower than CUDA",
         lambda m, _: m.runtime == "ik_llama.cpp" and m.backend == "Vulkan",
@@ -183,6 +178,11 @@ RULES: tuple[Rule, ...] = (
         "above-roof", "faster than the nameplate peaks allow: row, chip or bytes wrong", _above_roof
     ),
     Rule("far-below-roof", "under 4 % of the roof: not run on this device", _far_below),
+    Rule(
+        "two-sockets",
+        "a board of two processors under one's name: faster than one's memory and arithmetic allow",
+        lambda m, _: m.chip == "Intel Xeon E5-2697 v2",
+    ),
 )
 
 
