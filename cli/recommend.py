@@ -10,16 +10,8 @@ from tokcast.predictor import catalogue
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.prediction import Prediction
+from tokcast.predictor.select.types import RULE, preference
 from tokcast.predictor.spec import ModelSpec
-
-# Beyond 8-bit blocks a file grows and slows while its answers stay the same for all that
-# published perplexities can tell, so nothing larger is recommended.
-MOST_BITS = 8.6
-RULE = (
-    f"the most bits a weight, up to {MOST_BITS:g}, among the types that fit and are fast enough;"
-    " quality itself is not predicted"
-)
-
 
 @dataclass(frozen=True, slots=True)
 class Option:
@@ -106,9 +98,8 @@ def recommend(options: Sequence[Option], at_least_tok_per_s: float | None) -> Re
     fitting = [o for o in ranked if o.fit.fits is not False]
     wanted = at_least_tok_per_s or 0.0
     fast = [o for o in fitting if o.decode.tok_per_s >= wanted]
-    good = [o for o in fast if o.bits <= MOST_BITS] or fast
-    if good:
-        best = good[-1]
+    if fast:
+        best = min(fast, key=lambda o: preference(o.file_type, o.bits))
         why = f"{best.file_type}: {best.bits:.2f} bits a weight; {RULE}"
         return Recommendation(ranked, best, why)
     if not fitting:

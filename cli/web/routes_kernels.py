@@ -6,7 +6,7 @@ import anyio
 from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 
-from tokcast.cli.recommend import RULE, Option, Recommendation, options_of, recommend
+from tokcast.cli.recommend import Option, Recommendation, options_of, recommend
 from tokcast.cli.web.engine import Engine
 from tokcast.cli.web.kernels import Product, analyze, measure, why_not_measured
 from tokcast.cli.web.library import is_word
@@ -14,6 +14,7 @@ from tokcast.cli.web.problems import Refused
 from tokcast.cli.web.routes_predict import PROBLEMS, as_json, aside
 from tokcast.cli.web.schemas import AnalyzeIn, RecommendIn, SweepIn
 from tokcast.predictor.errors import InputError
+from tokcast.predictor.select.types import RULE
 from tokcast.predictor.sources.open import DEFAULT_FILE_TYPE
 
 

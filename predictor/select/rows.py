@@ -13,6 +13,7 @@ from tokcast.predictor.roofline import Question
 from tokcast.predictor.select.candidate import Candidate
 from tokcast.predictor.select.quality import Loss, loss_of
 from tokcast.predictor.select.speeds import Plans, Speed, Speeds
+from tokcast.predictor.select.types import SIXTEEN_BITS
 from tokcast.predictor.select.wishes import N_GEN, Miss, Wishes, too_little, too_much
 from tokcast.predictor.spec import ModelSpec
 from tokcast.predictor.terms import Run
@@ -197,7 +198,7 @@ def _papers(candidate: Candidate, loss: Loss, w: Wishes) -> Iterator[Miss]:
     """Yield what the published loss and the licence miss."""
     figure = loss.ppl_ratio
     if w.largest_loss is not None:
-        if figure is None and candidate.quant not in ("F16", "BF16", "F32", "mlx-bf16"):
+        if figure is None and candidate.quant not in SIXTEEN_BITS:
             yield Miss("quality-floor", None, w.largest_loss, 1.0, "no figure published")
         elif figure is not None and figure.value > w.largest_loss:
             yield too_much("quality-floor", figure.value, w.largest_loss, "x perplexity")
