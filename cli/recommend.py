@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 from tokcast.cli.fitting import Fit, fit
 from tokcast.cli.predict import run_of
-from tokcast.cli.scene import Scene, Setting
+from tokcast.cli.scene import Setting, scene_of
 from tokcast.predictor import catalogue
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
@@ -23,6 +23,7 @@ class Option:
     decode: Prediction
     prefill: Prediction
     fit: Fit
+    calibration: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +73,7 @@ def options_of(
             continue
         flash = setting.flash_attention
         run = run_of(spec, host, None, None, flash=flash, is_here=is_here)
-        scene = Scene(spec, host, run, setting)
+        scene = scene_of(spec, host, run, setting, is_here=is_here)
         room = fit(
             spec,
             host,
@@ -89,6 +90,7 @@ def options_of(
             scene.predict("decode"),
             scene.predict("prefill"),
             room,
+            scene.calibration,
         )
 
 

@@ -144,7 +144,7 @@ def selection_data(
         ],
         "looked_at": list(s.found.looked_at),
         "unread": [{"address": u.address, "why": u.why} for u in s.found.unread],
-        "provenance": {"coefficients": s.coefficients, "calibrated": False},
+        "provenance": {"coefficients": s.coefficients, "calibrated": bool(s.calibration)},
         "warnings": [*s.notes, *s.found.warnings],
     }
 

@@ -98,12 +98,15 @@ def _ruled_out(s: Selection) -> str:
 
 def _notes(s: Selection) -> tuple[str, ...]:
     notes = [_ruled_out(s), _ORDER[s.goal]] if s.rows else []
+    if s.calibration:
+        notes.append(f"Calibrated: {s.calibration}.")
     if s.rows and s.is_usual_speed:
         notes.append(f"At least {USUAL_MIN_DECODE:g} tok/s is taken for granted (--min-decode).")
     if s.rows:
         notes.append(
-            "loss: published perplexity beside 16 bits, the median over models; blank where"
-            " nothing was published. *: nothing else is better in every respect."
+            "loss: published perplexity beside 16 bits, the median over models, other ones for"
+            " another type; blank where nothing was published. *: nothing else is better in every"
+            " respect."
         )
     cache = cache_loss(s.wishes.type_k, s.wishes.type_v)
     for figure in cache.figures[:1]:
