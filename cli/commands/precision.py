@@ -64,3 +64,52 @@ def recommend(
         offline=offline,
     )
     raise typer.Exit(command.run(request, output))
+
+
+RunsFile = Annotated[
+    str, typer.Argument(metavar="FILE", help="Runs as JSON lines or CSV; - reads stdin.")
+]
+OfModel = Annotated[str, typer.Option("-m", "--model", metavar="MODEL", help="As for predict.")]
+Wanted = Annotated[
+    str, typer.Option("--min-decode", metavar="N", help="Slowest generation wanted, tokens/s.")
+]
+Ladder = Annotated[
+    str | None,
+    typer.Option("--plans", metavar="NAME,...", help="Plans or file types, least lossy first."),
+]
+Start = Annotated[str | None, typer.Option("--start", metavar="NAME", help="The plan in use.")]
+
+
+@app.command()
+def adapt(
+    file: RunsFile,
+    model: OfModel,
+    min_decode: Wanted,
+    plans: Ladder = None,
+    start: Start = None,
+    host: arg.HostName = None,
+    bandwidth: arg.Bandwidth = None,
+    tflops: arg.Tflops = None,
+    memory: arg.Memory = None,
+    offline: arg.Offline = False,
+    output: arg.Output = "table",
+) -> None:
+    """Follow measured runs and say when to change the formats.
+
+    Example: tokcast adapt runs.jsonl -m llama-3-8b --min-decode 20 --host GB10
+    """
+    from tokcast.cli import adapt as command
+
+    request = command.Request(
+        file=file,
+        model=model,
+        min_decode=min_decode,
+        plans=plans,
+        start=start,
+        host=host,
+        bandwidth=bandwidth,
+        tflops=tflops,
+        memory=memory,
+        offline=offline,
+    )
+    raise typer.Exit(command.run(request, output))
