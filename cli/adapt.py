@@ -1,40 +1,31 @@
 """`tokcast adapt`: when to change the plan, from a stream of measured runs."""
 
 import contextlib
-import csv
 import json
-import math
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TextIO
 
+from tokcast.cli.adapt_runs import runs_of
 from tokcast.cli.options import host_of, number
 from tokcast.cli.predict import run_of
-from tokcast.cli.render import Report, Table, check_format, count, cut, plain, rate, render
+from tokcast.cli.render import Report, Table, check_format, count, plain, rate, render
 from tokcast.cli.scene import Setting, scene_of
 from tokcast.hosts.rates import rates_of
 from tokcast.predictor import catalogue
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.model import model_spec
-from tokcast.predictor.precision.adapt import Adapter, Decision, Expected, Run, Rung
+from tokcast.predictor.precision.adapt import Adapter, Decision, Expected, Rung
 from tokcast.predictor.precision.choose import option
 from tokcast.predictor.precision.cost import Step, cost
 from tokcast.predictor.precision.plans import PLANS, plan_of
 from tokcast.predictor.sources import open_model
 
 STDIN = "-"
-LONGEST_LINE, DEEPEST = 1 << 16, 1 << 24
-# Names of the same column in what other programs write; llama-bench's among them.
-_COLUMNS = {
-    "plan": ("plan", "file_type", "quant"),
-    "tok_per_s": ("tok_per_s", "avg_ts"),
-    "n_depth": ("n_depth",),
-    "outlier": ("outlier", "activation_outlier"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,72 +76,6 @@ def _opened(name: str) -> Iterator[TextIO]:
         raise InputError(f"{name}: {error.strerror}; expected a file of runs, or -") from None
 
 
-def runs_of(lines: Iterable[str], name: str) -> Iterator[Run]:
-    """Yield the runs of JSON lines, or of CSV with a header, as they come; raises InputError."""
-    columns: list[str] = []
-    for n, line in enumerate(lines, 1):
-        text, where = line.strip(), f"{name} line {n}"
-        if len(text) > LONGEST_LINE:
-            raise InputError(f"{where}: expected at most {LONGEST_LINE} characters")
-        if not text:
-            continue
-        if text.startswith("{"):
-            yield _run(_json(text, where), where)
-        elif columns:
-            cells = next(csv.reader([text]))
-            yield _run(dict(zip(columns, cells, strict=False)), where)
-        else:
-            columns = [cell.strip() for cell in next(csv.reader([text]))]
-            if not set(columns) & set(_COLUMNS["plan"]):
-                raise InputError(
-                    f"{where}: {cut(text, 40)!r}; expected JSON lines, or a header with plan,"
-                    " tok_per_s and n_depth"
-                )
-
-
-def _json(text: str, where: str) -> Mapping[str, Any]:
-    try:
-        found = json.loads(text)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise InputError(f"{where}: {cut(text, 40)!r} is no JSON object; expected one a line")
-    return found
-
-
-def _run(row: Mapping[str, Any], where: str) -> Run:
-    plan = _cell(row, "plan")
-    if not isinstance(plan, str) or not plan.strip():
-        raise InputError(f"{where}: no plan; expected the name of the plan that was run")
-    speed = _number(row, "tok_per_s", where)
-    if speed is None or speed <= 0:
-        raise InputError(f"{where}: tok_per_s is {speed}; expected a speed above 0")
-    depth = _number(row, "n_depth", where) or 0.0
-    if not 0 <= depth <= DEEPEST or depth != int(depth):
-        raise InputError(f"{where}: n_depth is {depth:g}; expected whole tokens up to {DEEPEST}")
-    outlier = _number(row, "outlier", where)
-    if outlier is not None and outlier < 0:
-        raise InputError(f"{where}: outlier is {outlier:g}; expected 0 or more")
-    return Run(plan.strip(), speed, int(depth), outlier)
-
-
-def _cell(row: Mapping[str, Any], column: str) -> Any:
-    return next((row[name] for name in _COLUMNS[column] if row.get(name) not in (None, "")), None)
-
-
-def _number(row: Mapping[str, Any], column: str, where: str) -> float | None:
-    value = _cell(row, column)
-    if value is None:
-        return None
-    try:
-        found = float("nan") if isinstance(value, bool) else float(value)
-    except (TypeError, ValueError, OverflowError):
-        found = math.nan
-    if not math.isfinite(found):
-        raise InputError(f"{where}: {column} is {cut(str(value), 20)!r}; expected a number")
-    return found
-
-
 def _adapter(request: Request) -> Adapter:
     wanted = number(request.min_decode, "--min-decode", "tokens/s")
     host, _ = host_of(request.host, request.bandwidth, request.tflops, request.memory)
@@ -198,7 +123,9 @@ def _expected(request: Request, host: Host, here: bool) -> Expected:
     def speed(plan: str, depth: int) -> float:
         if not _is_file_type(plan):
             header = open_model(request.model, offline=request.offline or None)
-            return 1 / cost(header, plan_of(plan), Step("decode", depth or 1), rates_of(host)).seconds
+            return (
+                1 / cost(header, plan_of(plan), Step("decode", depth or 1), rates_of(host)).seconds
+            )
         spec = model_spec(open_model(f"{name}@{plan}", offline=request.offline or None))
         run = run_of(spec, host, None, None, flash=None, is_here=here)
         scene = scene_of(spec, host, run, Setting(n_depth=depth), is_here=here)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from tokcast.cli.fitting import available_bytes
+from tokcast.cli.names import short_name
 from tokcast.cli.options import host_of, one_count
 from tokcast.cli.render import render
 from tokcast.hosts.rates import rates_of
@@ -58,6 +59,11 @@ class Recommendation:
     def has_pick(self) -> bool:
         """Return whether any plan will do."""
         return not self.options[0].misses
+
+
+def model_name(r: Recommendation) -> str:
+    """Return a short name of the model."""
+    return short_name(str(r.header.metadata.get("general.name", r.request.model)))
 
 
 def step_of(phase: str, n_context: str) -> Step:

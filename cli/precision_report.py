@@ -1,10 +1,7 @@
 """How a recommendation of formats is shown: the pick, every plan, the pick's operators."""
 
-from collections.abc import Mapping
-from typing import Any
-
-from tokcast.cli.names import short_name
-from tokcast.cli.precision import Recommendation
+from tokcast.cli.precision import Recommendation, model_name
+from tokcast.cli.precision_data import data_of, record
 from tokcast.cli.recommend import Option as FileOption
 from tokcast.cli.recommend import options_of
 from tokcast.cli.recommend import recommend as recommend_file
@@ -15,8 +12,7 @@ from tokcast.predictor import catalogue
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.model import model_spec
 from tokcast.predictor.precision.attention import newest_for
-from tokcast.predictor.precision.choose import RULES, Option
-from tokcast.predictor.precision.cost import Row
+from tokcast.predictor.precision.choose import RULES
 from tokcast.predictor.precision.kept import Kept
 from tokcast.predictor.precision.plans import Plan
 from tokcast.predictor.select.quality import cache_loss
@@ -37,13 +33,9 @@ def report(r: Recommendation) -> Report:
         verdict=_verdict(r),
         tables=tables,
         notes=_notes(r, file_option),
-        data=_data(r, file_option),
-        records=[_record(r, o) for o in r.options],
+        data=data_of(r, file_option),
+        records=[record(r, o) for o in r.options],
     )
-
-
-def _model(r: Recommendation) -> str:
-    return short_name(str(r.header.metadata.get("general.name", r.request.model)))
 
 
 def _where(r: Recommendation) -> str:
@@ -51,13 +43,16 @@ def _where(r: Recommendation) -> str:
         "decode": f"generating at a context of {count(r.step.n_context)}",
         "prefill": f"reading {count(r.step.n_context)} tokens at once",
     }
-    return f"{_model(r)} on {r.host.name}, {lengths[r.step.phase]}"
+    return f"{model_name(r)} on {r.host.name}, {lengths[r.step.phase]}"
 
 
 def _verdict(r: Recommendation) -> tuple[str, ...]:
     if not r.has_pick:
         first = r.options[0]
-        return (f"No plan will do for {_where(r)}.", f"  Nearest: {first.plan.name}: {first.misses}")
+        return (
+            f"No plan will do for {_where(r)}.",
+            f"  Nearest: {first.plan.name}: {first.misses}",
+        )
     o = r.shown
     ms, speedup = 1e3 * o.cost.seconds, r.baseline.cost.seconds / o.cost.seconds
     speed = rate(o.cost.n_tokens / o.cost.seconds)
@@ -127,7 +122,8 @@ def _notes(r: Recommendation, file_option: FileOption | None) -> tuple[str, ...]
         f"Objective {r.objective}: {RULES[r.objective]}.",
         f"Peaks: {r.rates.bytes_per_s / 1e9:,.4g} GB/s; TFLOP/s {peaks}. Operators one after"
         " another, so a floor: nothing fitted is in it.",
-        f"Inside other kernels, without traffic of their own: {', '.join(o.cost.fused)} at 16 bits.",
+        f"Inside other kernels, without traffic of their own: {', '.join(o.cost.fused)}, at 16"
+        " bits.",
     ]
     if r.host.vendor == "NVIDIA" and (capability := capability_of(r.host)):
         notes.append(f"Attention: FlashAttention {newest_for(capability).name[2:]} ({capability}).")
@@ -183,71 +179,3 @@ def _file_option(r: Recommendation) -> FileOption | None:
         return recommend_file(tuple(options), None).best
     except InputError:
         return None
-
-
-def _record(r: Recommendation, o: Option) -> dict[str, Any]:
-    k = o.kept
-    return {
-        "plan": o.plan.name,
-        "host": r.host.name,
-        "phase": r.step.phase,
-        "n_context": r.step.n_context,
-        "seconds": o.cost.seconds,
-        "tok_per_s_at_most": o.cost.n_tokens / o.cost.seconds,
-        "speedup": r.baseline.cost.seconds / o.cost.seconds,
-        "weights_bytes": o.cost.weights_bytes,
-        "kv_bytes": o.cost.kv_bytes,
-        "need_bytes": o.cost.need_bytes,
-        "kv_format": o.plan.kv.name,
-        "activations": o.plan.activations,
-        "mmlu_kept": None if k is None else k.share,
-        "mmlu_kept_of": None if k is None else k.format,
-        "mmlu_kept_n": None if k is None else k.n_models,
-        "misses": o.misses or None,
-    }
-
-
-def _operator(row: Row) -> dict[str, Any]:
-    return {
-        "operator": row.operator,
-        "format": row.format,
-        "arithmetic": row.arithmetic,
-        "bytes": row.n_bytes,
-        "flops": row.flops,
-        "seconds": row.time.seconds,
-        "bound": row.bound,
-    }
-
-
-def _data(r: Recommendation, file_option: FileOption | None) -> Mapping[str, Any]:
-    return {
-        "model": _model(r),
-        "host": {
-            "name": r.host.name,
-            "bytes_per_s": r.rates.bytes_per_s,
-            "flops_per_s": dict(r.rates.flops_per_s),
-        },
-        "objective": r.objective,
-        "rule": RULES[r.objective],
-        "pick": r.options[0].plan.name if r.has_pick else None,
-        "shown": r.shown.plan.name,
-        "plans": [
-            {
-                **_record(r, o),
-                "operators": [_operator(row) for row in o.cost.rows],
-                "fused": list(o.cost.fused),
-                "sources": [] if o.kept is None else list(o.kept.sources),
-            }
-            for o in r.options
-        ],
-        "file_type": None
-        if file_option is None
-        else {
-            "file_type": file_option.file_type,
-            "tok_per_s": file_option.decode.tok_per_s,
-            "low": file_option.decode.low,
-            "high": file_option.decode.high,
-            "rule": RULE,
-        },
-        "warnings": list(r.notes),
-    }

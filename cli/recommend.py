@@ -13,6 +13,7 @@ from tokcast.predictor.prediction import Prediction
 from tokcast.predictor.select.types import RULE, preference
 from tokcast.predictor.spec import ModelSpec
 
+
 @dataclass(frozen=True, slots=True)
 class Option:
     """One file type: its size, speed and whether it fits."""

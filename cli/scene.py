@@ -153,8 +153,8 @@ def _curve(
 def ceilings_of(host: Host) -> tuple[Ceiling, ...]:
     """Return the published rates of a host, one of each height, highest first."""
     found: dict[float, str] = {}
-    for field, label in _CEILINGS:
-        value = getattr(host, field)
+    for name, label in _CEILINGS:
+        value = getattr(host, name)
         if value:
             found[value] = f"{found[value]}, {label}" if value in found else label
     return tuple(Ceiling(found[rate], rate) for rate in sorted(found, reverse=True))

@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.precision.levels import Level, Verdict
 
@@ -90,8 +89,9 @@ class Adapter:
         old, why = self.plan, self._by_outliers(run) or ""
         if not why and verdict != "outlier":
             why = self._by_speed(run.n_depth)
-        return Decision(run, verdict, self.plan, self.speed(self.plan, run.n_depth), why,
-                        self.plan != old)
+        return Decision(
+            run, verdict, self.plan, self.speed(self.plan, run.n_depth), why, self.plan != old
+        )
 
     def speed(self, name: str, n_depth: int) -> float:
         """Return the tokens/s that a plan is taken to give at a depth."""
@@ -147,5 +147,3 @@ class Adapter:
 
     def _change(self, name: str) -> None:
         self.plan, self._slow, self._roomy = name, 0, 0
-
-

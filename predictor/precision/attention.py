@@ -71,7 +71,9 @@ class Attention:
 
     def cache_bytes(self, f: Format) -> float:
         """Return the bytes of all keys and values that are visited."""
-        return 2.0 * self.n_batch * self.n_head_kv * self.n_key * self.head_size * f.bytes * self.kept
+        return (
+            2.0 * self.n_batch * self.n_head_kv * self.n_key * self.head_size * f.bytes * self.kept
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,20 +99,52 @@ class Kernel:
 
 KERNELS: tuple[Kernel, ...] = (
     Kernel(
-        "fa1", 2022, 128, 128, True, "never", ("fp16",), 0.40,
-        "124 of 312 TFLOP/s, A100", "arXiv 2205.14135; share: abstract of arXiv 2307.08691",
+        "fa1",
+        2022,
+        128,
+        128,
+        True,
+        "never",
+        ("fp16",),
+        0.40,
+        "124 of 312 TFLOP/s, A100",
+        "arXiv 2205.14135; share: abstract of arXiv 2307.08691",
     ),
     Kernel(
-        "fa2", 2023, 128, 128, False, "one query", ("fp16",), 0.73,
-        "230 of 312 TFLOP/s, A100", "arXiv 2307.08691",
+        "fa2",
+        2023,
+        128,
+        128,
+        False,
+        "one query",
+        ("fp16",),
+        0.73,
+        "230 of 312 TFLOP/s, A100",
+        "arXiv 2307.08691",
     ),
     Kernel(
-        "fa3", 2024, 128, 128, False, "always", ("fp16", "fp8"), 0.75,
-        "740 of 989 TFLOP/s, H100 FP16", "arXiv 2407.08608",
+        "fa3",
+        2024,
+        128,
+        128,
+        False,
+        "always",
+        ("fp16", "fp8"),
+        0.75,
+        "740 of 989 TFLOP/s, H100 FP16",
+        "arXiv 2407.08608",
     ),
     Kernel(
-        "fa4", 2026, 256, 128, False, "always", ("fp16", "fp8"), 0.71,
-        "1,613 of 2,250 TFLOP/s, B200 BF16", "arXiv 2603.05451",
+        "fa4",
+        2026,
+        256,
+        128,
+        False,
+        "always",
+        ("fp16", "fp8"),
+        0.71,
+        "1,613 of 2,250 TFLOP/s, B200 BF16",
+        "arXiv 2603.05451",
     ),
 )
 

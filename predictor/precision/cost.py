@@ -154,7 +154,7 @@ def _fused(spec: ModelSpec) -> Iterator[str]:
 
 
 def _place(work: Work, plan: Plan) -> tuple[str, Format, str, float]:
-    """Return the kind, format and arithmetic of a work, and its bytes as a share of the ledger's."""
+    """Return a work's kind, format and arithmetic, and its bytes as a share of the ledger's."""
     between = format_of(plan.activations)
     if work.component in ("kv_read", "kv_write"):
         return "kv_cache", plan.kv, between.arithmetic, plan.kv.bits / 16

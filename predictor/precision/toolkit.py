@@ -1,20 +1,22 @@
 """A published toolkit's arithmetic for Llama 3 8B on GB10, to say in numbers where ours differs.
 
-Alanma23/roofline-hack, README and docs/QUANTIZATION.md (MIT). Its assumptions, which reproduce its
-tables: a layer is three feed-forward products and attention, without the projections of attention
-and without the head; keys and values are read once for each of 32 query heads, not 8; FlashAttention
-2 and 3 divide memory's time by 1.15 and 1.10, which no memory does; queries are read once a tile
-of 128 keys and keys once a tile of 32 queries.
+Alanma23/roofline-hack, README and docs/QUANTIZATION.md (MIT). Its assumptions, which reproduce
+its tables: a layer is three feed-forward products and attention, without the projections of
+attention and without the head; keys and values are read once for each of 32 query heads, not 8;
+FlashAttention 2 and 3 divide memory's time by 1.15 and 1.10, which no memory does; queries are
+read once a tile of 128 keys and keys once a tile of 32 queries.
 """
 
 import math
 from dataclasses import dataclass
 
 from tokcast.predictor.precision.formats import Format, format_of
+from tokcast.predictor.precision.plans import plan_of
 from tokcast.predictor.precision.products import Product, time_of
 from tokcast.predictor.precision.rates import Rates
 
 N_LAYER, N_HEAD, N_HEAD_KV, HEAD_SIZE, WIDTH, WIDE = 32, 32, 8, 128, 4096, 14336
+VOCABULARY = 128256
 TILE_QUERY, TILE_KEY = 32, 128
 # Its peaks; GB10's published ones are 273 GB/s, 125, 250 and 500 dense TFLOP/s.
 GB10 = Rates(
@@ -85,6 +87,29 @@ STEPS: tuple[Published, ...] = (
     Published("FP16", 91.6, 32768, "fa2", "FP16", "FP16", "FP16", "fp16_baseline"),
     Published("NVFP4 K/V", 37.4, 32768, "fa2", "NVFP4", "FP16", "FP8_E4M3", "nvfp4_blackwell"),
 )
+
+
+def bridge(row: Published, bytes_per_s: float, ledger_ms: float) -> dict[str, float]:
+    """Return, in ms, what each assumption that is not the model's or the chip's makes of a row.
+
+    The parts add up to ours less the reproduced time; `bytes_per_s` and `ledger_ms` are ours.
+    """
+    plan, n = plan_of(row.plan), row.n_context
+    theirs = N_LAYER * attention_ms(row.kernel, 1, n, row.queries, row.cache)
+    unhurried = theirs * FASTER[row.kernel]
+    ms_a_byte = 1e3 / GB10.bytes_per_s
+    cache = 2.0 * N_LAYER * N_HEAD_KV * HEAD_SIZE * n * plan.kv.bytes * ms_a_byte
+    weights = 2.0 * N_LAYER * WIDTH * (WIDTH + N_HEAD_KV * HEAD_SIZE) * ms_a_byte
+    found = {
+        "memory no faster than itself": unhurried - theirs,
+        "K/V of 8 heads, in its format": cache - unhurried,
+        "projections of attention": weights * plan.format_of("q_proj").bytes,
+        "the head": VOCABULARY * WIDTH * plan.format_of("embeddings").bytes * ms_a_byte,
+    }
+    here = row.reproduced_ms + sum(found.values())
+    found["bandwidth of the data sheet"] = here * (GB10.bytes_per_s / bytes_per_s - 1)
+    found["norms, activations, scales"] = ledger_ms - row.reproduced_ms - sum(found.values())
+    return found
 
 
 def faster_than_memory(kernel: str) -> float:
