@@ -54,7 +54,10 @@ def run(request: Request, output: str) -> int:
     decisions = []
     with _opened(request.file) as lines:
         for made in runs_of(lines, "stdin" if request.file == STDIN else request.file):
-            decisions.append(adapter.follow(made))
+            try:
+                decisions.append(adapter.follow(made))
+            except InputError as error:
+                raise InputError(f"run {len(decisions) + 1}: {error}") from None
             if output == "jsonl":
                 print(json.dumps(_record(decisions[-1], len(decisions))), flush=True)
     if not decisions:

@@ -25,11 +25,15 @@ RULES: dict[Objective, str] = {
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """A plan with its cost, what is published of its answers, and why it will not do, or ""."""
+    """A plan with its cost, what is published of its answers, and why it will not do, or "".
+
+    `is_native` where the chip multiplies its activations as they are.
+    """
 
     cost: Cost
     kept: Kept | None
     misses: str
+    is_native: bool
 
     @property
     def plan(self) -> Plan:
@@ -47,14 +51,14 @@ def objective_of(text: str) -> Objective:
 
 def option(cost: Cost, rates: Rates, available_bytes: float | None) -> Option:
     """Return a plan judged: whether the chip multiplies its activations, and whether it fits."""
-    wanted = format_of(cost.plan.activations).arithmetic
-    misses = ""
-    if rates.native(wanted) != wanted:
+    wanted, misses = format_of(cost.plan.activations).arithmetic, ""
+    is_native = rates.native(wanted) == wanted
+    if not is_native:
         misses = f"no {wanted.upper()} rate is known of this chip"
     elif available_bytes is not None and cost.need_bytes > available_bytes:
         over = cost.need_bytes / available_bytes
         misses = f"needs {over:.2f} x the memory there is"
-    return Option(cost, kept_by(cost.plan), misses)
+    return Option(cost, kept_by(cost.plan), misses, is_native)
 
 
 def _key(o: Option, objective: Objective) -> tuple[float, ...]:
@@ -69,5 +73,14 @@ def _key(o: Option, objective: Objective) -> tuple[float, ...]:
 
 
 def ranked(options: Sequence[Option], objective: Objective) -> tuple[Option, ...]:
-    """Return options, those that will do first, best first by the objective's rule."""
-    return tuple(sorted(options, key=lambda o: (bool(o.misses), _key(o, objective))))
+    """Return options, those that will do first, best first by the objective's rule.
+
+    The rest by bytes, last those that the chip has no arithmetic for.
+    """
+
+    def place(o: Option) -> tuple[float, ...]:
+        if not o.misses:
+            return (0.0, *_key(o, objective))
+        return (1.0 if o.is_native else 2.0, o.cost.need_bytes)
+
+    return tuple(sorted(options, key=place))
