@@ -10,7 +10,10 @@ read once a tile of 128 keys and keys once a tile of 32 queries.
 import math
 from dataclasses import dataclass
 
-from tokcast.predictor.precision.formats import Format, format_of
+from tokcast.predictor import catalogue
+from tokcast.predictor.model import model_spec
+from tokcast.predictor.precision.cost import Step, cost, retyped
+from tokcast.predictor.precision.formats import format_of
 from tokcast.predictor.precision.plans import plan_of
 from tokcast.predictor.precision.products import Product, time_of
 from tokcast.predictor.precision.rates import Rates
@@ -112,11 +115,34 @@ def bridge(row: Published, bytes_per_s: float, ledger_ms: float) -> dict[str, fl
     return found
 
 
+def ledger_ms(plan: str, n_context: int, bytes_per_s: float, flops_per_s: float) -> float:
+    """Return the milliseconds that the ledger gives a decoded token under a plan.
+
+    `flops_per_s` is the peak of 16 bits, taken as half of that of 8.
+    """
+    rates = Rates("GB10", bytes_per_s, {"fp16": flops_per_s, "fp8": 2 * flops_per_s})
+    header = catalogue.header("llama-3-8b", "F16")
+    return 1e3 * cost(header, plan_of(plan), Step("decode", n_context), rates).seconds
+
+
+def speedup(name: str) -> float:
+    """Return how many times fewer bytes a format takes than 16 bits, scales included."""
+    return 16 / format_of(name).bits
+
+
+def ridge(arithmetic: str) -> float:
+    """Return the toolkit's critical intensity of GB10, FLOP/byte."""
+    return GB10.ridge(arithmetic)
+
+
 def faster_than_memory(kernel: str) -> float:
     """Return the bytes/s at which the toolkit has a kernel read a memory of 287 GB/s."""
     return GB10.bytes_per_s * FASTER[kernel]
 
 
-def even_context(weights_bytes: float, kv: Format) -> float:
+def even_context(weights: str, cache: str) -> float:
     """Return the context at which reading K/V takes as long as reading the weights."""
-    return weights_bytes / (2.0 * N_LAYER * N_HEAD_KV * HEAD_SIZE * kv.bytes)
+    spec = model_spec(retyped(catalogue.header("llama-3-8b", "F16"), plan_of(weights)))
+    a_token = 2.0 * N_LAYER * N_HEAD_KV * HEAD_SIZE * format_of(cache).bytes
+    read = sum(g.n_bytes * g.read_fraction for g in spec.groups)
+    return read / a_token
