@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from tokcast.cli.fitting import available_bytes
 from tokcast.cli.names import short_name
 from tokcast.cli.options import host_of, one_count
+from tokcast.cli.predict import several_devices_notes
 from tokcast.cli.render import render
 from tokcast.hosts.rates import rates_of
 from tokcast.predictor.errors import InputError
@@ -101,7 +102,16 @@ def recommend(request: Request) -> Recommendation:
     asked = request.plan is not None
     shown = found[-1] if asked else options[0]
     return Recommendation(
-        request, header, host, rates, step, objective, options, found[0], shown, notes
+        request,
+        header,
+        host,
+        rates,
+        step,
+        objective,
+        options,
+        found[0],
+        shown,
+        (*notes, *several_devices_notes(host)),
     )
 
 

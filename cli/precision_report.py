@@ -12,7 +12,7 @@ from tokcast.predictor import catalogue
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.model import model_spec
 from tokcast.predictor.precision.attention import newest_for
-from tokcast.predictor.precision.choose import RULES
+from tokcast.predictor.precision.choose import RULES, Option
 from tokcast.predictor.precision.kept import Kept
 from tokcast.predictor.precision.plans import Plan
 from tokcast.predictor.select.quality import cache_loss
@@ -43,7 +43,8 @@ def _where(r: Recommendation) -> str:
         "decode": f"generating at a context of {count(r.step.n_context)}",
         "prefill": f"reading {count(r.step.n_context)} tokens at once",
     }
-    return f"{model_name(r)} on {r.host.name}, {lengths[r.step.phase]}"
+    n = f"{r.host.n_devices}x " if r.host.n_devices > 1 else ""
+    return f"{model_name(r)} on {n}{r.host.name}, {lengths[r.step.phase]}"
 
 
 def _verdict(r: Recommendation) -> tuple[str, ...]:
@@ -69,13 +70,22 @@ def _kept(k: Kept | None) -> str:
     if k is None:
         return "nothing published of what its answers keep"
     if not k.n_models:
-        return "what others are measured beside"
+        return "16 bits, which others are measured beside"
     spread = f"{100 * k.low:.1f} - {100 * k.high:.1f}"
     return f"{k.format} keeps {100 * k.share:.1f} % of MMLU ({spread}, {k.n_models} models)"
 
 
 def _weights(plan: Plan) -> str:
+    if plan.tiers:
+        return "by layer"
     return "/".join(f.name.removesuffix("_E4M3") for f in plan.stored())
+
+
+def _miss(o: Option) -> str:
+    """Return in a word why a plan will not do; the data has it in full."""
+    if not o.misses:
+        return ""
+    return "no room" if o.is_native else o.misses.removesuffix(" rate known")
 
 
 def _plans_table(r: Recommendation) -> Table:
@@ -87,9 +97,9 @@ def _plans_table(r: Recommendation) -> Table:
             o.plan.kv.name.removesuffix("_E4M3"),
             f"{1e3 * o.cost.seconds:,.1f}",
             f"{r.baseline.cost.seconds / o.cost.seconds:.2f}x",
-            size(o.cost.need_bytes),
+            f"{o.cost.need_bytes / 1024**3:.1f}G",
             "" if o.kept is None else f"{100 * o.kept.share:.1f} %",
-            o.misses,
+            _miss(o),
         )
         for o in r.options
     )
@@ -126,7 +136,11 @@ def _notes(r: Recommendation, file_option: FileOption | None) -> tuple[str, ...]
         " bits.",
     ]
     if r.host.vendor == "NVIDIA" and (capability := capability_of(r.host)):
-        notes.append(f"Attention: FlashAttention {newest_for(capability).name[2:]} ({capability}).")
+        version = newest_for(capability).name[2:]
+        notes.append(
+            f"Attention: FlashAttention {version} is the newest written for compute capability"
+            f" {capability}."
+        )
     notes.append(
         "MMLU: what the lossiest format of weights was published to keep of the 16-bit score,"
         " blank where nothing was published; the mix itself was not measured."
@@ -154,9 +168,10 @@ def _file_notes(o: FileOption | None) -> tuple[str, ...]:
     if o is None:
         return ()
     known = type_loss(o.file_type)
+    runtime = "MLX" if o.file_type.startswith("mlx-") else "llama.cpp"
     loss = "" if known is None else f", perplexity {100 * (known.ratio - 1):+.1f} % by type"
     return (
-        f"As a file for llama.cpp: {o.file_type}, {rate(o.decode.tok_per_s)} tok/s predicted"
+        f"As a file for {runtime}: {o.file_type}, {rate(o.decode.tok_per_s)} tok/s predicted"
         f" ({rate(o.decode.low)} - {rate(o.decode.high)}){loss}: {RULE}.",
     )
 

@@ -16,7 +16,8 @@ OBJECTIVES: tuple[Objective, ...] = get_args(Objective)
 # The least share of the 16-bit score that a balanced plan may keep.
 BALANCED = 0.99
 RULES: dict[Objective, str] = {
-    "balanced": f"the fastest whose formats are published to keep at least {BALANCED:.0%} of MMLU",
+    "balanced": f"the fastest whose formats are published to keep at least {BALANCED:.0%} of MMLU,"
+    " else the one that keeps most",
     "speed": "the fewest seconds a step",
     "memory": "the fewest bytes",
     "quality": "the most of MMLU kept, of equals the fastest; last what nothing was published of",
@@ -52,12 +53,12 @@ def objective_of(text: str) -> Objective:
 def option(cost: Cost, rates: Rates, available_bytes: float | None) -> Option:
     """Return a plan judged: whether the chip multiplies its activations, and whether it fits."""
     wanted, misses = format_of(cost.plan.activations).arithmetic, ""
-    is_native = rates.native(wanted) == wanted
+    # 16 bits run everywhere, widened where a chip multiplies 32 alone.
+    is_native = wanted in ("fp16", rates.native(wanted))
     if not is_native:
-        misses = f"no {wanted.upper()} rate is known of this chip"
+        misses = f"no {wanted.upper()} rate known"
     elif available_bytes is not None and cost.need_bytes > available_bytes:
-        over = cost.need_bytes / available_bytes
-        misses = f"needs {over:.2f} x the memory there is"
+        misses = f"{cost.need_bytes / available_bytes:.2f} x the memory"
     return Option(cost, kept_by(cost.plan), misses, is_native)
 
 
