@@ -21,9 +21,10 @@ from tokcast.predictor.host import Host
 from tokcast.predictor.model import model_spec
 from tokcast.predictor.precision.adapt import Adapter, Decision, Expected, Rung
 from tokcast.predictor.precision.choose import option
-from tokcast.predictor.precision.cost import Step, cost
+from tokcast.predictor.precision.cost import Step, cost, cost_of, retyped
 from tokcast.predictor.precision.plans import PLANS, plan_of
 from tokcast.predictor.sources import open_model
+from tokcast.predictor.spec import ModelSpec
 
 STDIN = "-"
 
@@ -123,13 +124,18 @@ def _expected(request: Request, host: Host, here: bool) -> Expected:
     name = request.model.partition("@")[0]
 
     @cache
+    def spec_of(plan: str) -> ModelSpec:
+        offline = request.offline or None
+        if _is_file_type(plan):
+            return model_spec(open_model(f"{name}@{plan}", offline=offline))
+        return model_spec(retyped(open_model(request.model, offline=offline), plan_of(plan)))
+
+    @cache
     def speed(plan: str, depth: int) -> float:
+        spec = spec_of(plan)
         if not _is_file_type(plan):
-            header = open_model(request.model, offline=request.offline or None)
-            return (
-                1 / cost(header, plan_of(plan), Step("decode", depth or 1), rates_of(host)).seconds
-            )
-        spec = model_spec(open_model(f"{name}@{plan}", offline=request.offline or None))
+            step = Step("decode", depth or 1)
+            return 1 / cost_of(spec, plan_of(plan), step, rates_of(host)).seconds
         run = run_of(spec, host, None, None, flash=None, is_here=here)
         scene = scene_of(spec, host, run, Setting(n_depth=depth), is_here=here)
         return scene.predict("decode").tok_per_s

@@ -59,7 +59,7 @@ def test_a_plan_and_a_cache_that_are_asked_for() -> None:
 def test_where_nothing_fits_the_exit_code_says_so() -> None:
     done = run("recommend", "llama-3-70b", "--host", "RTX 3060 12GB")
     assert done.code == 1
-    assert "Nearest: w4a16_aggressive: 3." in done.out
+    assert "Nearest: w4a16_aggressive: 2.97 x the memory" in done.out
 
 
 def test_prefill_and_numbers_for_a_host() -> None:

@@ -33,11 +33,11 @@ def changes(decisions: Sequence[Decision]) -> list[str]:
 
 
 def test_a_plan_that_is_fast_enough_is_kept() -> None:
-    assert changes(follow(Adapter(RUNGS, expected, WANTED), steady(1.0))) == []
+    assert changes(follow(Adapter(RUNGS, expected, WANTED, "wide"), steady(1.0))) == []
 
 
 def test_a_slow_plan_is_left_after_some_runs_for_the_least_lossy_that_is_fast_enough() -> None:
-    decisions = follow(Adapter(RUNGS, expected, WANTED), steady(0.7))
+    decisions = follow(Adapter(RUNGS, expected, WANTED, "wide"), steady(0.7))
     assert [d.changed for d in decisions].index(True) == IN_A_ROW - 1
     assert changes(decisions) == ["middle"]
     assert decisions[2].why == "17.5 tok/s at depth 0: below 20"
@@ -47,16 +47,16 @@ def test_a_slow_plan_is_left_after_some_runs_for_the_least_lossy_that_is_fast_en
 
 def test_a_plan_that_only_just_does_is_no_reason_to_change_to_it() -> None:
     """0.46 of the middle one's speed is 20.7: above the wish, below it by the margin."""
-    assert changes(follow(Adapter(RUNGS, expected, WANTED), steady(0.46))) == ["narrow"]
+    assert changes(follow(Adapter(RUNGS, expected, WANTED, "wide"), steady(0.46))) == ["narrow"]
 
 
 def test_where_nothing_is_fast_enough_the_fastest_is_taken() -> None:
-    decisions = follow(Adapter(RUNGS, expected, WANTED), steady(0.1))
+    decisions = follow(Adapter(RUNGS, expected, WANTED, "wide"), steady(0.1))
     assert changes(decisions) == ["narrow"]
 
 
 def test_a_context_that_grows_goes_down_the_plans_and_a_new_one_back_up() -> None:
-    adapter = Adapter(RUNGS, expected, WANTED)
+    adapter = Adapter(RUNGS, expected, WANTED, "wide")
     growing = [lambda p, d=d: Run(p, expected(p, d), d) for d in range(0, 14_000, 200)]
     assert changes(follow(adapter, growing)) == ["middle", "narrow"]
     assert changes(follow(adapter, steady(1.0))) == ["wide"]
@@ -68,11 +68,11 @@ def test_noise_about_the_wish_changes_once_at_most() -> None:
         rng = random.Random(seed)
         factors = [0.8 * (1 + rng.gauss(0, 0.08)) for _ in range(200)]
         runs = [lambda p, f=f: Run(p, f * expected(p, 0)) for f in factors]
-        assert len(changes(follow(Adapter(RUNGS, expected, WANTED), runs))) <= 1
+        assert len(changes(follow(Adapter(RUNGS, expected, WANTED, "wide"), runs))) <= 1
 
 
 def test_one_disturbed_run_counts_for_nothing() -> None:
-    adapter = Adapter(RUNGS, expected, WANTED)
+    adapter = Adapter(RUNGS, expected, WANTED, "wide")
     follow(adapter, steady(1.0))
     for factor in (0.3, 1.0, 0.3, 1.0, 0.3):
         (decision,) = follow(adapter, steady(factor, n=1))
@@ -82,7 +82,7 @@ def test_one_disturbed_run_counts_for_nothing() -> None:
 
 
 def test_disturbed_runs_in_a_row_are_a_new_level() -> None:
-    adapter = Adapter(RUNGS, expected, WANTED)
+    adapter = Adapter(RUNGS, expected, WANTED, "wide")
     follow(adapter, steady(1.0))
     decisions = follow(adapter, steady(0.6, n=6))
     assert [d.verdict for d in decisions[:IN_A_ROW]] == ["outlier", "outlier", "new level"]
@@ -113,8 +113,13 @@ def test_outliers_of_activations_forbid_narrow_plans_at_once_and_are_forgotten_s
     assert changes(follow(adapter, runs(1.0, 8))) == ["narrow"]
 
 
-def test_bad_runs_and_wishes() -> None:
+def test_the_plan_in_use_is_the_first_run_s_unless_told() -> None:
     adapter = Adapter(RUNGS, expected, WANTED)
+    assert adapter.follow(Run("narrow", 80.0)).plan == "narrow"
+
+
+def test_bad_runs_and_wishes() -> None:
+    adapter = Adapter(RUNGS, expected, WANTED, "wide")
     with pytest.raises(InputError, match="plan 'other': expected one of wide, middle, narrow"):
         adapter.follow(Run("other", 1.0))
     with pytest.raises(InputError, match="wanted 0 tok/s; expected a speed above 0"):

@@ -57,7 +57,8 @@ class Decision:
 class Adapter:
     """Follows runs; `rungs` are plans from the least lossy to the fastest.
 
-    `wanted` is tokens/s. Raises InputError for no plans or a wish that is no speed.
+    `wanted` is tokens/s; `plan` is the one in use, "" for the first run's. Raises InputError for
+    no plans or a wish that is no speed.
     """
 
     rungs: Sequence[Rung]
@@ -71,13 +72,12 @@ class Adapter:
     _calm: int = 0
 
     def __post_init__(self) -> None:
-        """Start with the least lossy plan unless told otherwise."""
+        """Refuse what there is no choosing with."""
         if not self.rungs:
             raise InputError("no plans to choose from; expected at least one")
         if not 0 < self.wanted < math.inf:
             raise InputError(f"wanted {self.wanted} tok/s; expected a speed above 0")
         self._levels = {rung.name: Level() for rung in self.rungs}
-        self.plan = self.plan or self.rungs[0].name
 
     def follow(self, run: Run) -> Decision:
         """Return what to do after a run; raises InputError for a plan that is not among them."""
@@ -85,6 +85,7 @@ class Adapter:
         if level is None:
             names = ", ".join(r.name for r in self.rungs)
             raise InputError(f"plan {run.plan!r}: expected one of {names}")
+        self.plan = self.plan or run.plan
         verdict = level.add(run.tok_per_s, self.expected(run.plan, run.n_depth))
         old, why = self.plan, self._by_outliers(run) or ""
         if not why and verdict != "outlier":

@@ -121,7 +121,11 @@ def _tensor(tensor: Tensor, kind: Operator | None, plan: Plan, depth: float | No
 
 def cost(header: Header, plan: Plan, step: Step, rates: Rates) -> Cost:
     """Return what a step takes under a plan; raises InputError as `ledger` does."""
-    spec = model_spec(retyped(header, plan))
+    return cost_of(model_spec(retyped(header, plan)), plan, step, rates)
+
+
+def cost_of(spec: ModelSpec, plan: Plan, step: Step, rates: Rates) -> Cost:
+    """Return the same of a model whose tensors were `retyped` to the plan's formats."""
     sums: dict[tuple[str, str, str], list[float]] = defaultdict(lambda: [0.0, 0.0])
     for work in ledger(spec, step.workload):
         operator, f, arithmetic, share = _place(work, plan)
