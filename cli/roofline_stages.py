@@ -104,9 +104,10 @@ def report(p: Program) -> Report:
         f"{p.title}: floors add up to {milliseconds(p.floor_seconds)} ms"
         + (f", measured {milliseconds(p.seconds)} ms" if p.seconds else "")
     ]
+    most = longest["whole_gain_at_most"]
     verdict.append(
-        f"  {longest['stage']} is the longest, bound by {longest['binding']};"
-        f" without it all is at most {times(longest['whole_gain_at_most'])} faster"
+        f"  {longest['stage']} is the longest, bound by {longest['binding']}"
+        + (f"; without it all is at most {times(most)} as fast" if most else "")
     )
     if changes:
         best = min(changes[: len(p.changes)], key=lambda r: r["floor_seconds"])

@@ -12,7 +12,7 @@ from tokcast.hosts.quantity import parse_bandwidth, parse_bytes, parse_seconds
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.model import model_spec
-from tokcast.predictor.roofs.deployment import Deployment, deployment, stored_as
+from tokcast.predictor.roofs.deployment import LAYOUTS, Deployment, deployment, stored_as
 from tokcast.predictor.roofs.floor import peaks_of, ridge
 from tokcast.predictor.roofs.resources import Peaks
 from tokcast.predictor.roofs.walls import crossover, rates, walls
@@ -30,7 +30,7 @@ class Request:
     model: str
     host: str | None
     devices: str
-    layouts: str
+    layouts: str | None
     n_depth: str
     weights: str | None
     cache: str
@@ -68,9 +68,18 @@ def _spec(request: Request) -> ModelSpec:
     return spec if request.weights is None else stored_as(spec, request.weights.upper())
 
 
+def _layouts(request: Request, spec: ModelSpec) -> tuple[str, ...]:
+    """Return the layouts asked for, else those that the model can have."""
+    if request.layouts is not None:
+        return tuple(request.layouts.split(","))
+    return LAYOUTS if any(x.n_expert for x in spec.layers) else ("tp",)
+
+
 def deployments(request: Request) -> tuple[Host, tuple[Deployment, ...], tuple[str, ...]]:
     """Return the host, a deployment for each layout, and notes; raises InputError naming a flag."""
     host, notes = host_of(request.host, request.bandwidth, request.tflops, None)
+    if host.n_devices > 1:
+        raise InputError(f"--host {request.host!r}: expected one device; --devices says how many")
     one = peaks_of(host)
     peaks = Peaks(
         one.bytes_per_s,
@@ -92,7 +101,7 @@ def deployments(request: Request) -> tuple[Host, tuple[Deployment, ...], tuple[s
             memory * _share(request.usable, "--usable"),
             cache_type(request.cache, "-ctk"),
         )
-        for layout in request.layouts.split(",")
+        for layout in _layouts(request, spec)
     )
     return host, made, notes
 
@@ -180,7 +189,7 @@ def _verdict(host: Host, made: Sequence[Deployment]) -> tuple[str, ...]:
         times = wide.floor(1).optimistic / quick.floor(1).optimistic
         held = wide.most_requests / quick.most_requests
         lines.append(
-            f"  a lone request is {times:.1f} times faster with {quick.layout};"
+            f"  a lone request is {times:.1f} times as fast with {quick.layout};"
             f" {wide.layout} holds {held:.1f} times as many requests"
         )
         at = crossover(quick, wide)

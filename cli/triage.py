@@ -112,13 +112,13 @@ def _told_apart(found: list[Finding]) -> list[Finding]:
 
 
 def _growth(one: Finding, found: Sequence[Finding]) -> Growth | None:
-    """Return how the residual of the same model on the same host grows with the depth."""
+    """Return how what exceeds the usual grows with the depth, of one model on one host."""
     if one.case.workload.phase != "decode":
         return None
     alike = (
         f for f in found if f.case.workload.phase == "decode" and f.case.place == one.case.place
     )
-    return growth(tuple((f.case.n_depth, f.triage) for f in alike))
+    return growth(tuple((f.case.n_depth, f.triage.seconds - f.usual.seconds) for f in alike))
 
 
 def report(request: Request) -> Report:

@@ -56,6 +56,7 @@ class Case:
     n_depth: int
     seconds: float
     notes: tuple[str, ...] = ()
+    is_here: bool = False
 
     @property
     def place(self) -> str:
@@ -131,6 +132,7 @@ def of_number(request: Request) -> Case:
     spec = spec_of(request)
     load = _workload(request)
     host, notes = _host(request)
+    is_here = request.host is None and request.bandwidth is None
     runtime = runtime_of(request.runtime, spec.format)
     backend = backend_of(request.backend, runtime, host)
     depth = one_count(request.n_depth, "-d", at_least=0)
@@ -139,11 +141,12 @@ def of_number(request: Request) -> Case:
         label=label_of(load, n, depth),
         spec=spec,
         host=host,
-        run=run_with(runtime, backend, request.flash_attn, is_here=request.host is None),
+        run=run_with(runtime, backend, request.flash_attn, is_here=is_here),
         workload=load,
         n_depth=depth,
         seconds=_seconds(request, tokens_of(load)),
         notes=notes,
+        is_here=is_here,
     )
 
 

@@ -1,9 +1,10 @@
 """One measured test held against its floor: where it lands, and what to look at next."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tokcast.cli.fitting import fit
 from tokcast.cli.triage_cases import Case
+from tokcast.fits.calibrated import apply
 from tokcast.fits.released import released
 from tokcast.predictor.ledger import ledger
 from tokcast.predictor.prediction import ComponentTime, Prediction
@@ -35,10 +36,17 @@ class Finding:
 
 
 def find(case: Case, threshold: float) -> Finding:
-    """Return where a case lands; raises InputError for a host without a compute rate."""
+    """Return where a case lands; raises InputError for a host without a compute rate.
+
+    On this machine its calibration is used, where there is one.
+    """
+    applied = apply(case.host, case.run, released()) if case.is_here else None
+    if applied is not None:
+        case = replace(case, host=applied.host)
+    coefficients = released() if applied is None else applied.coefficients
     floor = floor_of_works(ledger(case.spec, case.workload), case.host)
     placed = triage(floor, case.seconds, threshold)
-    usual = predict(case.spec, Question(case.workload, case.host, case.run), released())
+    usual = predict(case.spec, Question(case.workload, case.host, case.run), coefficients)
     below = placed.place == "below"
     blamed = suspects(case.spec, case.workload, case.host, floor, case.seconds) if below else ()
     return Finding(case, placed, usual, blamed, _excess(usual, case))
@@ -73,17 +81,21 @@ def next_step(found: Finding, grown: Growth | None) -> str:
 def _profile(found: Finding, grown: Growth | None) -> str:
     if not _fits(found.case):
         return "does not fit: part of it runs from main memory; nothing else matters before that"
-    if grown is not None and found.case.n_depth and grown.share(found.case.n_depth) > _GREW:
-        share = 100 * grown.share(found.case.n_depth)
-        return f"profile attention: {share:.0f} % of the residual grew with the depth"
     total = sum(seconds for _, seconds in found.excess)
     named = [
         f"{c.component.replace('_', ' ')} {c.type}".strip()
         for c, seconds in found.excess[:_MOST_NAMED]
         if seconds >= NAMED_SHARE * total
     ]
-    usual = "as usual for this stack" if found.is_usual else "slower than this stack usually is"
-    return f"{usual}; profile {', then '.join(named) or 'the whole step'}"
+    parts = ", then ".join(named) or "the whole step"
+    if found.is_usual:
+        return f"as usual for this stack: {parts}; no profiler needed"
+    times = found.triage.seconds / found.usual.seconds
+    slower = f"{times:.1f} times as long as usual for this stack; profile"
+    if grown is not None and found.case.n_depth and grown.share(found.case.n_depth) > _GREW:
+        share = 100 * grown.share(found.case.n_depth)
+        return f"{slower} attention: {share:.0f} % of the excess grew with the depth"
+    return f"{slower} {parts}"
 
 
 def _fits(case: Case) -> bool:

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from tokcast.cli.options import detected
 from tokcast.cli.predict import run_with
 from tokcast.cli.triage_cases import Case, Request, host_for, label_of, of_number, spec_of
 from tokcast.measurements.record import RunRecord, Series
@@ -39,14 +40,21 @@ def _of_run(request: Request) -> Iterator[Case]:
         )
     (record,) = found
     spec = model_spec(unpack(record.model.header))
-    host, notes = host_for(request, record.host)
+    is_here = request.host is None and request.bandwidth is None and _is_here(record)
+    host, notes = detected() if is_here else host_for(request, record.host)
     for series in record.series:
-        yield _of_series(record, series, spec, host, notes)
+        yield replace(_of_series(record, series, spec, host), notes=notes, is_here=is_here)
 
 
-def _of_series(
-    record: RunRecord, series: Series, spec: ModelSpec, host: Host, notes: tuple[str, ...]
-) -> Case:
+def _is_here(record: RunRecord) -> bool:
+    """Return whether a run was measured on a chip such as this machine's."""
+    try:
+        return detected()[0].name == record.host
+    except InputError:
+        return False
+
+
+def _of_series(record: RunRecord, series: Series, spec: ModelSpec, host: Host) -> Case:
     task, setup = series.test, record.setup
     is_decode = task.phase == "decode"
     load = Workload(
@@ -69,7 +77,6 @@ def _of_series(
         workload=load,
         n_depth=task.n_depth,
         seconds=tokens_of(load) / series.tok_per_s,
-        notes=notes,
     )
 
 

@@ -1,6 +1,7 @@
 """`tokcast triage` and `tokcast roofline`: what they print, find and refuse."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -8,6 +9,8 @@ from cli_tools import good, refused, run
 from measured import run as record
 from oracles import ROOT
 
+from tokcast.cli import triage_sources
+from tokcast.hosts.match import find
 from tokcast.measurements.record import Task
 from tokcast.measurements.store import open_store
 
@@ -33,7 +36,7 @@ def test_a_number_and_its_time_say_the_same() -> None:
     (time,) = _tests("8ms", *LLAMA)
     assert rate == time
     assert rate["place"] == "above"
-    assert rate["next"] == "as usual for this stack; profile launches"
+    assert rate["next"] == "as usual for this stack: launches; no profiler needed"
 
 
 def test_places_of_a_number() -> None:
@@ -56,7 +59,7 @@ def test_below_the_floor_is_an_answer_of_no() -> None:
 
 def test_an_unusually_slow_one_says_so() -> None:
     (found,) = _tests("20", *LLAMA)
-    assert str(found["next"]).startswith("slower than this stack usually is; profile")
+    assert str(found["next"]).startswith("7.5 times as long as usual for this stack; profile")
 
 
 def test_a_model_that_does_not_fit_is_not_profiled() -> None:
@@ -77,8 +80,20 @@ def test_a_kept_run_with_a_residual_that_grows() -> None:
     store.close()
     found = _tests(kept.id[:8], "--host", "RTX 4090")
     assert [f["test"] for f in found] == ["tg16", "tg16 @ d4096", "pp64"]
-    assert str(found[1]["next"]).startswith("profile attention: ")
+    assert "times as long as usual for this stack; profile attention: " in str(found[1]["next"])
     assert "'Test Chip' is not a known chip" in refused("triage", kept.id)
+
+
+def test_a_run_of_this_machine_needs_no_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept = record({Task("decode", 16): 1.0})
+    store = open_store()
+    store.add(kept)
+    store.close()
+    here = replace(find("Ryzen 9 7950X"), name="Test Chip")
+    monkeypatch.setattr(triage_sources, "detected", lambda: (here, ("a note",)))
+    shown = good("triage", kept.id)
+    assert "on Test Chip (CPU)" in shown
+    assert "Note: a note." in shown
 
 
 def test_a_file_of_figures() -> None:
@@ -141,8 +156,11 @@ def test_what_walls_refuse() -> None:
         ("-ctk", "fp4", "-ctk 'fp4'"),
     ):
         assert expected in refused(*H20, flag, value), flag
+    two = (*H20[:-1], "2x H20")
+    assert "expected one device; --devices says how many" in refused(*two)
     llama = ("roofline", "walls", "llama-3.1-8b", "--host", "H20")
-    assert "has no experts to divide" in refused(*llama)
+    assert "has no experts to divide" in refused(*llama, "--layout", "ep")
+    assert "K/V capacity from" in good(*llama)
     assert "its memory is not known" in refused(
         "roofline", "walls", "llama-3.1-8b", "--bandwidth", "400", "--tflops", "100"
     )

@@ -7,12 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tokcast.fits.observations import observe
 from tokcast.hosts.match import find
+from tokcast.measurements.schema import packaged
 from tokcast.predictor.catalogue import header
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.ledger import Workload, ledger
 from tokcast.predictor.model import model_spec
-from tokcast.predictor.roofline import ceiling_tok_per_s
+from tokcast.predictor.roofline import ceiling_tok_per_s, tokens_of
 from tokcast.predictor.roofs.floor import Floor, floor_of, floor_of_works, peaks_of, ridge
 from tokcast.predictor.roofs.resources import Peaks, Resources
 from tokcast.predictor.roofs.suspects import suspects
@@ -135,8 +137,8 @@ def test_a_step_of_nothing_has_no_floor() -> None:
 
 
 def test_growth_recovers_a_line() -> None:
-    """0.5 s of residual at depth 0, a millisecond more for each token."""
-    points = tuple((d, triage(WIDE, 3.5 + 1e-3 * d)) for d in (0, 100, 500))
+    """0.5 s of excess at depth 0, a millisecond more for each token."""
+    points = tuple((d, 0.5 + 1e-3 * d) for d in (0, 100, 500))
     line = growth(points)
     assert line is not None
     assert line.at_zero == pytest.approx(0.5)
@@ -197,3 +199,14 @@ def test_a_prompt_that_is_too_fast_blames_the_rate() -> None:
     assert floor.binding == "compute"
     names = [s.name for s in suspects(spec, asked, RTX, floor, floor.optimistic / 2)]
     assert names == ["devices", "compute rate"]
+
+
+def test_no_clean_packaged_measurement_lies_below_its_floor() -> None:
+    observations, _ = observe(packaged())
+    places = [
+        triage(floor_of_works(o.works[0], o.host), tokens_of(o.workloads[0]) / o.tok_per_s).place
+        for o in observations
+        if len(o.works) == 1
+    ]
+    assert len(places) > 5000
+    assert "below" not in places

@@ -246,7 +246,10 @@ READ = {"stages": (program, STAGES), "levels": (comparison, LEVELS), "kernels": 
 DAMAGED = [
     ("stages", "bytes = 1e9", "bytes = 0", r": peaks\.bytes is 0; expected a number above 0"),
     ("stages", "bytes = 1e9", "bytes = -1", r": peaks\.bytes is -1; expected a number above 0"),
-    ("stages", "bytes = 1e9", "bytes = nan", r": peaks\.bytes is nan; expected a number"),
+    ("stages", "bytes = 1e9", "bytes = nan", r": peaks\.bytes is not finite, or beyond"),
+    ("stages", "bytes = 1e9", "bytes = 1" + 400 * "0", r": peaks\.bytes is not finite, or beyond"),
+    ("stages", 'title = "t"', 'title = "t"\nchange = 3', r": no \[\[change\]\]; expected one or"),
+    ("kernels", "[machine]", "machine = 3\n[other]", r": unknown key 'other'"),
     ("stages", "bytes = 1e9", "bytes = 'x'", r": peaks\.bytes is 'x'; expected a number"),
     ("stages", "[peaks]", "[peeks]", r": unknown key 'peeks'; expected title"),
     ("stages", "bytes = 1 ", "bytes = 0 ", r"stage a: needs nothing of any resource"),
@@ -291,6 +294,13 @@ def test_a_damaged_description(
     assert "\n" not in str(caught.value)
     file.write_text(text, encoding="utf-8")
     reader(file)
+
+
+def test_a_table_that_is_a_number(tmp_path: Path) -> None:
+    file = tmp_path / "x.toml"
+    file.write_text('title = "t"\nmachine = 3\n' + KERNELS[KERNELS.index("[[kernel]]") :])
+    with pytest.raises(InputError, match=r": machine is 3; expected a \[machine\] table"):
+        study(file)
 
 
 @pytest.mark.parametrize("kind", READ)

@@ -8,7 +8,7 @@ from tokcast.cli import arguments as arg
 
 app = typer.Typer()
 roofline_app = typer.Typer(
-    help="Walls of deployments, ridges by memory level, emulation, stages of any program.",
+    help="Walls of layouts, memory levels, emulated FP64, stages.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
@@ -33,11 +33,11 @@ KernelsFile = Annotated[
 ]
 Devices = Annotated[str, typer.Option("--devices", metavar="N", help="Devices, all alike.")]
 LayoutNames = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--layout",
         metavar="NAME,...",
-        help="tp: all divided; ep: experts divided, the rest on each device.",
+        help="tp: all divided; ep: experts divided, the rest on each device; default: both.",
     ),
 ]
 Weights = Annotated[
@@ -61,7 +61,7 @@ Message = Annotated[
 
 @roofline_app.command("figures")
 def roofline_figures(text: SectionPart = None, output: arg.Output = "table") -> None:
-    """Show published figures beside what the formulas here give.
+    """Show published figures beside what the formulas give.
 
     Example: tokcast roofline figures floors
     """
@@ -75,7 +75,7 @@ def roofline_walls(
     model: arg.OneModel,
     host: arg.HostName = None,
     devices: Devices = "8",
-    layout: LayoutNames = "tp,ep",
+    layout: LayoutNames = None,
     n_depth: arg.Depth = "8k",
     weights: Weights = None,
     type_k: Cache = "bf16",
@@ -88,7 +88,7 @@ def roofline_walls(
     offline: arg.Offline = False,
     output: arg.Output = "table",
 ) -> None:
-    """Compare layouts over devices by which wall binds first as requests grow.
+    """Compare layouts by which wall binds first as requests grow.
 
     Example: tokcast roofline walls deepseek-v3.2 --weights F8_E4M3 --host H20 --devices 16
     """
@@ -115,7 +115,7 @@ def roofline_walls(
 
 @roofline_app.command("stages")
 def roofline_stages(file: StageFile = None, output: arg.Output = "table") -> None:
-    """Name the bottleneck of each stage of a program, and the most that changes can bring.
+    """Name each stage's bottleneck, and the most that changes bring.
 
     Example: tokcast roofline stages renderer.toml
     """
@@ -126,7 +126,7 @@ def roofline_stages(file: StageFile = None, output: arg.Output = "table") -> Non
 
 @roofline_app.command("levels")
 def roofline_levels(file: LevelsFile = None, output: arg.Output = "table") -> None:
-    """Show the ridge at each memory level, and how far to fuse a mapping.
+    """Show the ridge at each memory level, and how far to fuse.
 
     Example: tokcast roofline levels npu.toml
     """
@@ -137,7 +137,7 @@ def roofline_levels(file: LevelsFile = None, output: arg.Output = "table") -> No
 
 @roofline_app.command("emulate")
 def roofline_emulate(file: KernelsFile = None, output: arg.Output = "table") -> None:
-    """Hold FP64 emulated on matrix units against the native ones, kernel by kernel.
+    """Hold FP64 emulated on matrix units against native FP64.
 
     Example: tokcast roofline emulate gpu.toml
     """

@@ -51,7 +51,10 @@ def triage(
     offline: arg.Offline = False,
     output: arg.Output = "table",
 ) -> None:
-    """Hold a measurement against the floor of its step: wrong inputs, overlap, what to profile.
+    """Hold a measurement against the floor of its step.
+
+    Below it an input is wrong; inside it the overlap is read out; above it the usual range of
+    such a stack decides whether to profile, and what.
 
     Example: tokcast triage 130 -m llama-3.1-8b@Q4_K_M --host "RTX 4090"
     """

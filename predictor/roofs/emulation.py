@@ -12,7 +12,15 @@ from typing import Any
 
 from tokcast.predictor.roofs.floor import Floor
 from tokcast.predictor.roofs.resources import positive
-from tokcast.predictor.roofs.tables import check_keys, entries, number, read, shipped, text
+from tokcast.predictor.roofs.tables import (
+    check_keys,
+    entries,
+    number,
+    read,
+    shipped,
+    table_of,
+    text,
+)
 
 FP64_BYTES = 8
 _TOP = ("title", "note", "machine", "source", "kernel")
@@ -138,7 +146,7 @@ def study(path: Path) -> Study:
 
 
 def _emulator(table: Mapping[str, Any], path: Path) -> Emulator:
-    given = table.get("machine", {})
+    given = table_of(table, "machine", str(path))
     where = f"{path}: machine"
     names = [f.name for f in fields(Emulator)]
     check_keys(given, where, names)

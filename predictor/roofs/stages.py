@@ -120,7 +120,8 @@ def program(path: Path) -> Program:
     names = [s.name for s in stages]
     if len(set(names)) < len(names):
         raise InputError(f"{path}: two stages of one name; expected different names")
-    changes = tuple(_change(c, path, names, peaks) for c in table.get("change", ()))
+    listed = entries(table, "change", str(path)) if "change" in table else ()
+    changes = tuple(_change(c, path, names, peaks) for c in listed)
     whole = table.get("seconds")
     measured = [s.seconds for s in stages if s.seconds is not None]
     seconds = sum(measured) if len(measured) == len(stages) else None
@@ -152,9 +153,9 @@ def _stage(entry: Mapping[str, Any], path: Path, peaks: Mapping[str, float]) -> 
     return Stage(name, needs, None if seconds is None else number(seconds, f"{where}: seconds"))
 
 
-def _change(entry: object, path: Path, names: list[str], peaks: Mapping[str, float]) -> Change:
-    if not isinstance(entry, Mapping):
-        raise InputError(f"{path}: change is {entry!r}; expected a [[change]] table")
+def _change(
+    entry: Mapping[str, Any], path: Path, names: list[str], peaks: Mapping[str, float]
+) -> Change:
     name = text(entry, "name", f"{path}: change")
     where = f"{path}: change {name}"
     check_keys(entry, where, _CHANGE)

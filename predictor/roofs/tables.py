@@ -1,6 +1,5 @@
 """Descriptions in TOML: read, and checked key by key."""
 
-import math
 import tomllib
 from collections.abc import Collection, Mapping
 from pathlib import Path
@@ -8,6 +7,8 @@ from typing import Any
 
 from tokcast.predictor.errors import InputError
 
+# Beyond any machine's or program's, and far from the end of a float.
+LARGEST = 1e60
 _FOLDER = Path(__file__).with_name("data")
 
 
@@ -44,10 +45,13 @@ def text(table: Mapping[str, Any], key: str, where: str) -> str:
 def number(value: object, where: str, at_least: float | None = None) -> float:
     """Return a finite number above 0, or of at least so much; raises InputError naming it."""
     least = "above 0" if at_least is None else f"of {at_least:g} or more"
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise InputError(f"{where} is {value!r}; expected a number {least}, in SI units")
+    expected = f"expected a number {least}, in SI units"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise InputError(f"{where} is {value!r}; {expected}")
+    if not abs(value) < LARGEST:
+        raise InputError(f"{where} is not finite, or beyond {LARGEST:g}; {expected}")
     if value <= 0 if at_least is None else value < at_least:
-        raise InputError(f"{where} is {value:g}; expected a number {least}, in SI units")
+        raise InputError(f"{where} is {value:g}; {expected}")
     return float(value)
 
 
@@ -56,6 +60,14 @@ def numbers(value: object, where: str, at_least: float | None = None) -> dict[st
     if not isinstance(value, Mapping) or not value:
         raise InputError(f"{where} is {value!r}; expected a table of numbers by name")
     return {key: number(v, f"{where}.{key}", at_least) for key, v in value.items()}
+
+
+def table_of(table: Mapping[str, Any], key: str, where: str) -> Mapping[str, Any]:
+    """Return the [key] table, which must be there."""
+    found = table.get(key)
+    if not isinstance(found, Mapping):
+        raise InputError(f"{where}: {key} is {found!r}; expected a [{key}] table")
+    return found
 
 
 def entries(table: Mapping[str, Any], key: str, where: str) -> list[Mapping[str, Any]]:

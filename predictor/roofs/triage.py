@@ -82,24 +82,24 @@ def triage(floor: Floor, seconds: float, threshold: float = DEFAULT_THRESHOLD) -
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """The residual of several depths as a straight line: seconds at depth 0 and a token deeper."""
+    """An excess at several depths as a straight line: seconds at depth 0 and a token deeper."""
 
     at_zero: float
     per_token: float
 
     def share(self, n_depth: int) -> float:
-        """Return the share of the residual at a depth that grew with the depth, within 0 and 1."""
+        """Return the share of the excess at a depth that grew with the depth, within 0 and 1."""
         grown = max(self.per_token, 0.0) * n_depth
         rest = max(self.at_zero, 0.0)
         return grown / (grown + rest) if grown + rest else 0.0
 
 
-def growth(points: tuple[tuple[int, Triage], ...]) -> Growth | None:
-    """Return the least-squares line of (depth, residual seconds); None without two depths."""
+def growth(points: tuple[tuple[int, float], ...]) -> Growth | None:
+    """Return the least-squares line of (depth, excess seconds); None without two depths."""
     depths = [float(depth) for depth, _ in points]
     if len(set(depths)) < 2:
         return None
-    left = [t.seconds - t.floor.pessimistic for _, t in points]
+    left = [seconds for _, seconds in points]
     middle, mean = sum(depths) / len(depths), sum(left) / len(left)
     spread = sum((d - middle) ** 2 for d in depths)
     slope = sum((d - middle) * (y - mean) for d, y in zip(depths, left, strict=True)) / spread
