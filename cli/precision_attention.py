@@ -49,6 +49,13 @@ def attention(request: AttentionRequest, output: str) -> int:
         kept=number(request.kept, "--kept", "a share up to 1"),
     )
     records = [_kernel_record(kernel, a, asked, request.kv, rates) for kernel in KERNELS]
+    print(render(_report(a, records, host.name, notes), output))
+    return 0
+
+
+def _report(
+    a: Attention, records: list[dict[str, Any]], host: str, notes: tuple[str, ...]
+) -> Report:
     columns = ("kernel", "format", "MB", "least MB", "FLOP/B", "us", "bound", "published share")
     rows = tuple(
         (
@@ -64,10 +71,10 @@ def attention(request: AttentionRequest, output: str) -> int:
         for r in records
     )
     plain_bytes = unfused_bytes(a, format_of("FP16"))
-    made = Report(
+    return Report(
         verdict=(
             f"Attention of {a.n_head} heads on {a.n_head_kv}, {a.n_query} queries, {a.n_key} keys:"
-            f" {a.flops / 1e9:,.3g} Gflop on {host.name}",
+            f" {a.flops / 1e9:,.3g} Gflop on {host}",
         ),
         tables=(Table(columns, rows, frozenset(columns[2:6]) | {"published share"}),),
         notes=(
@@ -79,11 +86,9 @@ def attention(request: AttentionRequest, output: str) -> int:
             + ".",
             *(f"Note: {note.rstrip('.')}." for note in notes),
         ),
-        data={"host": host.name, "unfused_bytes": plain_bytes, "kernels": records},
+        data={"host": host, "unfused_bytes": plain_bytes, "kernels": records},
         records=records,
     )
-    print(render(made, output))
-    return 0
 
 
 def _kernel_record(

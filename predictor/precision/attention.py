@@ -107,7 +107,7 @@ KERNELS: tuple[Kernel, ...] = (
         "never",
         ("fp16",),
         0.40,
-        "124 of 312 TFLOP/s, A100",
+        "25-40 % on A100",
         "arXiv 2205.14135; share: abstract of arXiv 2307.08691",
     ),
     Kernel(
@@ -119,7 +119,7 @@ KERNELS: tuple[Kernel, ...] = (
         "one query",
         ("fp16",),
         0.73,
-        "230 of 312 TFLOP/s, A100",
+        "50-73 % on A100",
         "arXiv 2307.08691",
     ),
     Kernel(
@@ -131,7 +131,7 @@ KERNELS: tuple[Kernel, ...] = (
         "always",
         ("fp16", "fp8"),
         0.75,
-        "740 of 989 TFLOP/s, H100 FP16",
+        "740 TFLOP/s on H100 in FP16",
         "arXiv 2407.08608",
     ),
     Kernel(
@@ -143,7 +143,7 @@ KERNELS: tuple[Kernel, ...] = (
         "always",
         ("fp16", "fp8"),
         0.71,
-        "1,613 of 2,250 TFLOP/s, B200 BF16",
+        "1,613 TFLOP/s on B200 in BF16",
         "arXiv 2603.05451",
     ),
 )
