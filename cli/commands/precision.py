@@ -8,7 +8,7 @@ from tokcast.cli import arguments as arg
 
 app = typer.Typer()
 precision_app = typer.Typer(
-    help="Number formats: bits, products, attention kernels, a published toolkit.",
+    help="Number formats: bits, products, attention kernels.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
