@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from tokcast.cli.commands import fitting, hosts, measure, models, pages, plot, roofline, triage
+from tokcast.cli.commands import (
+    fitting,
+    hosts,
+    measure,
+    models,
+    pages,
+    plot,
+    precision,
+    roofline,
+    triage,
+)
 from tokcast.cli.render import plain
 from tokcast.cli.startup import HELP_NAMES, hide_types, skip_adapters, usage_error
 from tokcast.predictor.errors import InputError
@@ -28,6 +38,7 @@ for group in (
     measure,
     fitting,
     hosts,
+    precision,
     triage,
     roofline,
     plot,
