@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tokcast.cli.commands import fitting, hosts, measure, models, pages, plot
+from tokcast.cli.commands import batching, fitting, hosts, measure, models, pages, plot
 from tokcast.cli.render import plain
 from tokcast.cli.startup import HELP_NAMES, hide_types, skip_adapters, usage_error
 from tokcast.predictor.errors import InputError
@@ -26,6 +26,7 @@ app = typer.Typer(
 for group in (
     models,
     measure,
+    batching,
     fitting,
     hosts,
     plot,
