@@ -40,8 +40,8 @@ class Size:
     """How large the rounds are: slots, cells they share, the longest prefix, batches of a kind."""
 
     n_slots: int = 16
-    n_cells: int = 12288
-    longest: int = 3072
+    n_cells: int = 8192
+    longest: int = 2048
     n_decode: int = 10
     n_prefill: int = 5
     n_mixed: int = 3

@@ -40,21 +40,37 @@ class BatchedLlama(LlamaCpp):
         return params
 
     def fill(self, cached: tuple[int, ...]) -> None:
-        """Give every slot its prefix: read once, copied into cells of its own, cut to length."""
+        """Give every slot its prefix, one after another in the cache without gaps.
+
+        The longest is read once; copies are cut to length before they are put in.
+        """
         lib, memory = self._l, self._memory
         lib.llama_memory_clear(memory, False)
         if self._prefix is None:
             self._read(self._size.longest)
-            n_bytes = lib.llama_state_seq_get_size(self._context, 0)
-            self._prefix = (ctypes.c_uint8 * n_bytes)()
-            lib.llama_state_seq_get_data(self._context, self._prefix, n_bytes, 0)
-            lib.llama_memory_clear(memory, False)
-        n_bytes = len(self._prefix)
-        for slot, n in enumerate(cached):
-            if not lib.llama_state_seq_set_data(self._context, self._prefix, n_bytes, slot):
-                raise InputError(f"llama.cpp can't copy a prefix of this model: {self.last_error}")
-            if not lib.llama_memory_seq_rm(memory, slot, n, -1):
+            self._prefix = self._saved(0)
+        else:
+            self._put(self._prefix, 0)
+        copies = {}
+        for slot in sorted(range(len(cached)), key=lambda i: -cached[i]):
+            if not lib.llama_memory_seq_rm(memory, 0, cached[slot], -1):
                 raise InputError("llama.cpp can't cut this model's cache back (recurrent state)")
+            copies[slot] = self._saved(0)
+        lib.llama_memory_clear(memory, False)
+        for slot, state in copies.items():
+            self._put(state, slot)
+
+    def _saved(self, slot: int) -> Any:
+        """Return a copy of a slot's cache."""
+        n_bytes = self._l.llama_state_seq_get_size(self._context, slot)
+        state = (ctypes.c_uint8 * n_bytes)()
+        if not self._l.llama_state_seq_get_data(self._context, state, n_bytes, slot):
+            raise InputError(f"llama.cpp can't copy this model's cache: {self.last_error}")
+        return state
+
+    def _put(self, state: Any, slot: int) -> None:
+        if not self._l.llama_state_seq_set_data(self._context, state, len(state), slot):
+            raise InputError(f"llama.cpp can't put a prefix into slot {slot}: {self.last_error}")
 
     def once(self, batch: Batch, cached: tuple[int, ...]) -> float:
         """Return the seconds of one pass; what it added to the cache is removed."""
