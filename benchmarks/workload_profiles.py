@@ -13,6 +13,7 @@ import json
 import re
 import sys
 from collections import defaultdict
+from itertools import pairwise
 from pathlib import Path
 
 from tokcast.predictor.agents.quantiles import quantile
@@ -69,7 +70,7 @@ def published(quantiles: dict[str, float | None], least: float = 0) -> list[floa
 def from_trace(tasks: list[list[Row]]) -> dict[str, object]:
     growth, shares = [], []
     for rows in tasks:
-        for (_, _, before, _, answer), (_, _, now, cached, _) in zip(rows, rows[1:], strict=False):
+        for (_, _, before, _, answer), (_, _, now, cached, _) in pairwise(rows):
             growth.append(now - before - answer)
             again = max(now - cached - answer, 0) - max(growth[-1], 0)
             if again > max(LOST_TOKENS, LOST_SHARE * now):

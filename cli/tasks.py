@@ -85,9 +85,7 @@ class TaskForecast:
         return middle(turns).p50 if turns else None
 
 
-def load_of(
-    workload: str | None, trace: str | None, n_tasks: str, seed: str
-) -> TaskLoad | None:
+def load_of(workload: str | None, trace: str | None, n_tasks: str, seed: str) -> TaskLoad | None:
     """Return the tasks asked for, None where none were; raises InputError naming the flag."""
     n = one_count(n_tasks, "--tasks")
     chosen = one_count(seed, "--seed", at_least=0)
@@ -122,7 +120,11 @@ def _from_trace(path: str, n: int, seed: int) -> TaskLoad:
 
 
 def forecast(
-    spec: ModelSpec, q: Question, coefficients: Coefficients, fit: Fit, asked: int | None,
+    spec: ModelSpec,
+    q: Question,
+    coefficients: Coefficients,
+    fit: Fit,
+    asked: int | None,
     load: TaskLoad,
 ) -> TaskForecast:
     """Return what tasks take; `q.workload` has cache types and micro-batch.
@@ -132,9 +134,7 @@ def forecast(
     n_context, wall = context_of(spec, fit, asked)
     reading = prefill_curve(spec, q, coefficients)
     writing = decode_curve(spec, q, coefficients)
-    timed = simulate(
-        load.tasks, n_context, reading.seconds, lambda depth: 1 / writing.at(depth)[0]
-    )
+    timed = simulate(load.tasks, n_context, reading.seconds, lambda depth: 1 / writing.at(depth)[0])
     task_context = round(middle(t.peak_context for t in timed).p90)
     n_fitting = tasks_in_memory(spec, fit, q, task_context)
     pace = _Pace(reading.low, reading.high, writing.low, writing.high)
@@ -152,9 +152,9 @@ def forecast(
         waiting=middle(waits) if waits else None,
         n_fitting=n_fitting,
         task_context=task_context,
-        points=operating_points(
-            timed, batch_step(spec, q, coefficients).seconds, n_fitting
-        ) if n_fitting != 0 else (),
+        points=operating_points(timed, batch_step(spec, q, coefficients).seconds, n_fitting)
+        if n_fitting != 0
+        else (),
     )
 
 
@@ -202,14 +202,10 @@ def tasks_in_memory(spec: ModelSpec, fit: Fit, q: Question, n_context: int) -> i
     if fit.available_bytes is None:
         return None
     load = q.workload
-    use = memory(
-        spec, n_context, load.type_k, load.type_v, load.n_ubatch, load.flash_attention
-    )
+    use = memory(spec, n_context, load.type_k, load.type_v, load.n_ubatch, load.flash_attention)
     each = use.kv_bytes + use.recurrent_bytes
     need = use.unified_bytes if fit.is_unified else use.device_bytes
     left = fit.available_bytes - (need - each)
     if left < each:
         return 0
     return int(left // each) if each else None
-
-

@@ -98,8 +98,8 @@ def _notes(a: Answer, t: TaskForecast) -> tuple[str, ...]:
     found += [f"Note: {note}." for note in t.load.notes]
     if t.points:
         found.append(
-            f"at once: tasks always busy, each with a context of {count(t.task_context)}, which 9 of"
-            " 10 need; each: a task's tokens/s while no prompt is read."
+            f"at once: tasks always busy, each with a context of {count(t.task_context)}, which 9"
+            " of 10 need; each: a task's tokens/s while no prompt is read."
         )
         found.append("Passes shared by several tasks are derived, not fitted: see docs/agents.md.")
     return tuple(found)

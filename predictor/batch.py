@@ -1,8 +1,23 @@
-"""Requests that share one pass of the model."""
+"""Requests that share one pass of the model, and what each of them adds to it.
 
+Every figure is proportional to operations or to bytes moved, and a request's add up to the
+batch's, so that a cost linear in them can be divided among requests.
+"""
+
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from tokcast.predictor.cache import capped_sum
 from tokcast.predictor.errors import InputError
+from tokcast.predictor.ledger import LedgerPlan, compile_ledger
+from tokcast.predictor.memory import padded
+from tokcast.predictor.spec import ModelSpec
+
+# What of a batch enters its time, in this order: the pass itself (weights read, kernels launched),
+# operations on weights, on the output head and of attention, bytes of keys and values, masked
+# cells looked at, bytes of experts beyond what one token picks.
+FEATURES = ("pass", "weight_flops", "head_flops", "pair_flops", "kv_bytes", "cells", "expert_bytes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,3 +36,96 @@ class Request:
                 f"a request of {self.n_new} new tokens on {self.n_past}: expected 1 or more on 0"
                 " or more"
             )
+
+
+@dataclass(frozen=True, slots=True)
+class BatchShape:
+    """What a model makes of a request's tokens; made by `batch_shape`.
+
+    `spans` has, for each window, operations of a (query, key) pair and bytes of a cached row.
+    `experts` are pairs of a group's bytes and the share of it that one token reads.
+    """
+
+    flops_per_token: float
+    head_flops: float
+    spans: tuple[tuple[float, float, float], ...]
+    experts: tuple[tuple[float, float], ...]
+    n_context: int | None
+
+    def pairs_and_rows(
+        self, requests: Sequence[Request], window: float
+    ) -> tuple[Sequence[float], Sequence[float]]:
+        """Return each request's (query, key) pairs and cached rows read by layers of a window."""
+        if sum([r.n_new for r in requests]) == len(requests):
+            rows: list[float] = [r.n_past + 1 for r in requests]
+            if window < math.inf:
+                rows = [row if row < window else window for row in rows]
+            return rows, rows
+        lengths = [(r.n_new, r.n_past) for r in requests]
+        if window == math.inf:
+            # Query t of n sees what is cached, those before it and itself.
+            return [n * past + n * (n + 1) / 2 for n, past in lengths], [sum(x) for x in lengths]
+        pairs = [
+            min(past + 1, window) if n == 1 else capped_sum(past + 1, 1, n, window)
+            for n, past in lengths
+        ]
+        return pairs, [min(past + n, window + n - 1) for n, past in lengths]
+
+    def expert_bytes(self, n_new: int) -> float:
+        """Return the experts' bytes that so many tokens read beyond those of one."""
+        return sum(
+            size * (1 - (1 - share) ** n_new - share) for size, share in self.experts if n_new
+        )
+
+    def features(self, requests: Sequence[Request], n_held: int = 0) -> tuple[float, ...]:
+        """Return a batch's figures in the order of FEATURES; raises InputError as `extent` does.
+
+        `n_held` are the cells in use before, those of requests outside the batch included.
+        """
+        n_new, n_cells = self.extent(requests, n_held)
+        flops = n_bytes = 0.0
+        for window, pair_flops, row_bytes in self.spans:
+            pairs, rows = self.pairs_and_rows(requests, window)
+            flops += sum(pairs) * pair_flops
+            n_bytes += sum(rows) * row_bytes
+        return (
+            1.0,
+            self.flops_per_token * n_new,
+            self.head_flops * len(requests),
+            flops,
+            n_bytes,
+            float(n_new * n_cells),
+            self.expert_bytes(n_new),
+        )
+
+    def extent(self, requests: Sequence[Request], n_held: int = 0) -> tuple[int, int]:
+        """Return a batch's new tokens, and the cache cells that each of them looks over.
+
+        A unified cache is looked over in whole blocks as far as it is used, whoever's cells they
+        are. Raises InputError for a batch of none and for a request beyond the model's context.
+        """
+        ends = [r.n_past + r.n_new for r in requests]
+        if not ends:
+            raise InputError("a batch of no request: expected one at least")
+        if self.n_context and max(ends) > self.n_context:
+            raise InputError(
+                f"a request ends at {max(ends)} tokens, but the model has a context of"
+                f" {self.n_context}; expected shorter ones"
+            )
+        n_new = sum([r.n_new for r in requests])
+        return n_new, padded(max(n_held, sum(ends) - n_new) + n_new)
+
+
+def batch_shape(spec: ModelSpec, type_k: str = "F16", type_v: str = "F16") -> BatchShape:
+    """Return a model's figures; raises InputError for an unknown cache type."""
+    plan: LedgerPlan = compile_ledger(spec, type_k, type_v)
+    works = plan.fixed(1, 1)
+    return BatchShape(
+        flops_per_token=sum(w.flops for w in works if w.component != "head"),
+        head_flops=sum(w.flops for w in works if w.component == "head"),
+        spans=tuple((s.window, s.k_flops + s.v_flops, s.k_bytes + s.v_bytes) for s in plan.spans),
+        experts=tuple(
+            (float(g.n_bytes), g.read_fraction) for g in plan.groups if 0 < g.read_fraction < 1
+        ),
+        n_context=spec.context_length,
+    )

@@ -18,6 +18,25 @@ LongestPrefix = Annotated[
     str, typer.Option("--longest", metavar="N", help="Most tokens that a sequence has cached.")
 ]
 Seed = Annotated[str, typer.Option("--seed", metavar="N", help="Seed of the lengths.")]
+BatchFile = Annotated[
+    str | None,
+    typer.Argument(metavar="FILE", help="Batches, a line each; default: those that ship."),
+]
+ModelName = Annotated[
+    str | None, typer.Option("-m", "--model", metavar="MODEL", help="The model that ran them.")
+]
+FitFile = Annotated[
+    str | None, typer.Option("--fit", metavar="FILE", help="Fitted times that --save wrote.")
+]
+BatchName = Annotated[
+    str | None, typer.Option("--batch", metavar="NAME", help="Show this batch's shares only.")
+]
+HeldOut = Annotated[
+    bool, typer.Option("--held-out", help="Show the error on rounds left out of the fit.")
+]
+SaveFits = Annotated[
+    str | None, typer.Option("--save", metavar="FILE", help="Write the fitted times here.")
+]
 
 
 @measure_app.command("batch")
@@ -52,6 +71,35 @@ def measure_batch(
         n_ubatch=n_ubatch,
         flash_attn=flash_attn,
         to=to,
+        offline=offline,
+    )
+    raise typer.Exit(command.run(request, output))
+
+
+@app.command()
+def attribute(
+    file: BatchFile = None,
+    model: ModelName = None,
+    fit: FitFile = None,
+    batch: BatchName = None,
+    held_out: HeldOut = False,
+    save: SaveFits = None,
+    offline: arg.Offline = False,
+    output: arg.Output = "table",
+) -> None:
+    """Divide the time of shared passes among their requests.
+
+    Example: tokcast attribute batches.csv
+    """
+    from tokcast.cli import attribute as command
+
+    request = command.Request(
+        file=file,
+        model=model,
+        fit=fit,
+        batch=batch,
+        is_held_out=held_out,
+        save=save,
         offline=offline,
     )
     raise typer.Exit(command.run(request, output))

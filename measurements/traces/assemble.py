@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tokcast.measurements.traces.call import Call
 from tokcast.predictor.agents.task import Task, Turn
@@ -47,7 +48,7 @@ def _ordered(name: str, calls: list[Call]) -> list[Call]:
     if len(turns) == len(calls):
         calls = sorted(calls, key=lambda c: c.turn or 0)
         _check_turns(name, calls)
-    for before, call in zip(calls, calls[1:], strict=False):
+    for before, call in pairwise(calls):
         if before.start_s is not None and call.start_s is not None:
             _check_clock(name, before, call)
     return calls
@@ -127,9 +128,7 @@ def _wait(call: Call, before: Call | None) -> float | None:
     return None
 
 
-def _notes(
-    calls: Sequence[Call], used: Sequence[Call], tasks: Sequence[Task]
-) -> tuple[str, ...]:
+def _notes(calls: Sequence[Call], used: Sequence[Call], tasks: Sequence[Task]) -> tuple[str, ...]:
     found = []
     if len(used) < len(calls):
         found.append(f"{len(calls) - len(used)} calls without a prompt are left out")
@@ -138,7 +137,9 @@ def _notes(
         found.append(f"lengths of {n_guessed} calls are a quarter of their characters, not counted")
     is_told = any(c.blocks or c.n_cached is not None for c in used)
     if not is_told and any(len(task) > 1 for task in tasks):
-        found.append("nothing tells what was cached: a prompt is taken to begin with the one before")
+        found.append(
+            "nothing tells what was cached: a prompt is taken to begin with the one before"
+        )
     if all(len(task) == 1 for task in tasks):
         found.append("no sessions in it: every call is a task of one turn")
     return tuple(found)

@@ -174,4 +174,3 @@ def clock(value: object, name: str) -> float | None:
     except ValueError:
         raise InputError(f"{name} is {value[:40]!r}: expected a time") from None
     return found.replace(tzinfo=found.tzinfo or UTC).timestamp()
-

@@ -1,9 +1,9 @@
 """Several tasks at once: how much a host gets done, and which wall ends it.
 
-With n tasks always busy a turn takes R = n P + O T(n): it waits for the reading P of all, and writes
-its O tokens in passes shared by n. While one writes, the others' reading stops it for the share
-f = (n - 1) / n X P of the time, X = n / R being the turns done a second; so a turn that reads p
-and writes o takes (p + o T(n)) / (1 - f), whose mean is R.
+With n tasks always busy a turn takes R = n P + O T(n): it waits for the reading P of all, and
+writes its O tokens in passes shared by n. While one writes, the others' reading stops it for the
+share f = (n - 1) / n X P of the time, X = n / R being the turns done a second; so a turn that
+reads p and writes o takes (p + o T(n)) / (1 - f), whose mean is R.
 """
 
 from collections.abc import Callable, Sequence

@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tokcast.predictor.errors import InputError
 
@@ -20,7 +21,7 @@ class Quantiles:
     def __post_init__(self) -> None:
         p, v = self.probabilities, self.values
         rises = len(p) == len(v) >= 2 and p[0] == 0 and p[-1] == 1
-        if not rises or any(b <= a for a, b in zip(p, p[1:], strict=False)) or _falls(v):
+        if not rises or any(b <= a for a, b in pairwise(p)) or _falls(v):
             raise InputError(
                 f"quantiles at {p} of {v}: expected probabilities that rise from 0 to 1 and"
                 " values that never fall"
@@ -53,4 +54,4 @@ def quantile(ranked: Sequence[float], probability: float) -> float:
 
 
 def _falls(values: Sequence[float]) -> bool:
-    return any(b < a for a, b in zip(values, values[1:], strict=False))
+    return any(b < a for a, b in pairwise(values))

@@ -67,9 +67,7 @@ class Middle:
 def middle(values: Iterable[float]) -> Middle:
     """Return median, 90th percentile and mean; raises InputError for no values."""
     ranked = sorted(values)
-    return Middle(
-        quantile(ranked, 0.5), quantile(ranked, 0.9), sum(ranked) / max(len(ranked), 1)
-    )
+    return Middle(quantile(ranked, 0.5), quantile(ranked, 0.9), sum(ranked) / max(len(ranked), 1))
 
 
 def simulate(
