@@ -102,8 +102,8 @@ def source_of(
     packaged ones. Raises InputError where there are none.
     """
     if fit is None and (own := _own(batches, shape)) is not None:
-        n = sum(bool(b.seconds) for b in batches)
-        return Source(own, f"fitted to these {n} measured batches")
+        n = sum(bool(b.clean_seconds) for b in batches)
+        return Source(own, f"fitted to {n} of these batches")
     fits = batch_fits.packaged() if fit is None else batch_fits.read(Path(fit))
     found = batch_fits.best_for(fits, conditions)
     if found is None:
@@ -123,7 +123,7 @@ def _own(batches: Sequence[MeasuredBatch], shape: BatchShape) -> BatchTimes | No
     """Return functions fitted to batches, None where a phase that is asked about lacks enough."""
     from tokcast.fits.batch_times import FEWEST, fit_times
 
-    measured = [phase_of(b.requests) for b in batches if b.seconds]
+    measured = [phase_of(b.requests) for b in batches if b.clean_seconds]
     if any(measured.count(phase_of(b.requests)) < FEWEST for b in batches):
         return None
     return fit_times(batches, shape)

@@ -34,7 +34,9 @@ def _rows(name: str, scores: Sequence[Compared]) -> list[tuple[str, ...]]:
     return rows
 
 
-def scores_report(scored: Sequence[Scored], overall: tuple[Compared, ...]) -> Report:
+def scores_report(
+    scored: Sequence[Scored], overall: tuple[Compared, ...], n_disturbed: int
+) -> Report:
     """Return errors on rounds left out, by model and over all, beside counting tokens."""
     rows = [row for c, scores in scored for row in _rows(c.model, scores)]
     if len(scored) > 1:
@@ -49,7 +51,8 @@ def scores_report(scored: Sequence[Scored], overall: tuple[Compared, ...]) -> Re
         ),
         tables=(Table(columns, tuple(rows), frozenset(columns) - {"model", "batches", "by"}),),
         notes=(
-            f"Relative error of batches whose round was left out of the fit, on {hosts}.",
+            f"Relative error of batches whose round was left out of the fit, on {hosts};"
+            f" {n_disturbed} batches that other load disturbed throughout are left out.",
             "token count: a constant and a cost a new token, fitted for each kind of batch.",
         ),
         data={
@@ -83,7 +86,8 @@ def run(request: Request, output: str) -> int:
             fits.append(BatchFit(conditions, len(left.batches), dict(times.pieces)))
     if request.save is not None:
         _save(Path(request.save), fits)
-    print(render(scores_report(scored, compared(found)), output))
+    n_disturbed = sum(left.n_disturbed for left in found)
+    print(render(scores_report(scored, compared(found), n_disturbed), output))
     return 0
 
 

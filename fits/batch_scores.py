@@ -37,12 +37,16 @@ class Compared:
 
 @dataclass(frozen=True, slots=True)
 class HeldOut:
-    """Each batch's measured seconds and what was predicted of it without its round."""
+    """Each batch's measured seconds and what was predicted of it without its round.
+
+    `n_disturbed` batches had no undisturbed repetition and are left out.
+    """
 
     batches: tuple[MeasuredBatch, ...]
     measured: Floats
     own: Floats
     baseline: Floats
+    n_disturbed: int
 
 
 def held_out(batches: Sequence[MeasuredBatch], shape: BatchShape, n: int = N_FOLDS) -> HeldOut:
@@ -51,8 +55,8 @@ def held_out(batches: Sequence[MeasuredBatch], shape: BatchShape, n: int = N_FOL
     The baseline is a constant and a cost a new token, fitted to relative errors for each kind of
     batch by itself. Raises InputError for fewer than two rounds.
     """
-    used = [b for b in batches if b.seconds]
-    measured = np.array([b.used_seconds for b in used], dtype=float)
+    used = [b for b in batches if b.clean_seconds]
+    measured = np.array([b.clean_seconds for b in used], dtype=float)
     own, baseline = np.full(len(used), np.nan), np.full(len(used), np.nan)
     for train, test in folds(used, n):
         times = fit_times([used[i] for i in train], shape)
@@ -64,7 +68,8 @@ def held_out(batches: Sequence[MeasuredBatch], shape: BatchShape, n: int = N_FOL
             if len(of) >= 2 and left:
                 costs = token_costs([used[i] for i in of], measured[of])
                 baseline[left] = [costs[0] + costs[1] * used[i].n_new for i in left]
-    return HeldOut(tuple(used), measured, own, baseline)
+    n_disturbed = sum(bool(b.seconds) for b in batches) - len(used)
+    return HeldOut(tuple(used), measured, own, baseline, n_disturbed)
 
 
 def token_costs(batches: Sequence[MeasuredBatch], seconds: Floats) -> Floats:

@@ -24,9 +24,9 @@ MOST_ROUNDS = 40
 # Log errors beyond this count less than their square.
 LOG_ERROR = 0.05
 # Fewer batches than this can't tell a function's costs.
-FEWEST = 2 * len(FEATURES)
+FEWEST = len(FEATURES) + 4
 # By these a batch is first taken to one function or another: tokens, bytes of the cache, cells.
-_STARTS = (1, 4, 5)
+_STARTS = tuple(FEATURES.index(name) for name in ("tile_flops", "kv_bytes", "cells"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +38,10 @@ class Table:
 
 
 def table_of(batches: Sequence[MeasuredBatch], shape: BatchShape) -> Table:
-    """Return measured batches as numbers; raises InputError as `BatchShape.extent` does."""
+    """Return undisturbed batches as numbers; raises InputError as `BatchShape.extent` does."""
     rows, seconds = [], []
     for b in batches:
-        measured = b.used_seconds
+        measured = b.clean_seconds
         if measured is not None:
             rows.append(shape.features(b.requests, b.n_held))
             seconds.append(measured)
@@ -58,15 +58,15 @@ def fit_times(
     """
     pieces: dict[Phase, tuple[Piece, ...]] = {}
     for phase in PHASES:
-        of = [b for b in batches if b.seconds and phase_of(b.requests) == phase]
+        of = [b for b in batches if b.clean_seconds and phase_of(b.requests) == phase]
         if len(of) < FEWEST:
             continue
         chosen = n_pieces or _best_number(of, shape)
         pieces[phase] = _pieces(fit_costs(table_of(of, shape), chosen))
     if not pieces:
         raise InputError(
-            f"{sum(bool(b.seconds) for b in batches)} measured batches: expected {FEWEST} or more"
-            " of a phase; tokcast measure batch makes them"
+            f"{sum(bool(b.clean_seconds) for b in batches)} undisturbed batches: expected {FEWEST}"
+            " or more of a phase; tokcast measure batch makes them"
         )
     return BatchTimes(shape, pieces)
 
@@ -107,7 +107,8 @@ def _best_number(batches: Sequence[MeasuredBatch], shape: BatchShape) -> int:
 
 def fit_costs(data: Table, n_pieces: int) -> Floats:
     """Return costs (n_pieces, len(FEATURES)) of the functions whose largest fits the seconds."""
-    scale = np.maximum(data.x.max(axis=0), 1e-300)
+    # What no batch has costs nothing.
+    scale = np.where(data.x.max(axis=0) > 0, data.x.max(axis=0), np.inf)
     scaled = Table(data.x / scale, data.seconds)
     starts = [_alternate(scaled, start) for start in _partitions(scaled, n_pieces)]
     best = min(starts, key=lambda costs: float(np.mean(np.square(_log_errors(costs, scaled)))))

@@ -42,9 +42,9 @@ class Size:
     n_slots: int = 16
     n_cells: int = 8192
     longest: int = 2048
-    n_decode: int = 10
-    n_prefill: int = 5
-    n_mixed: int = 3
+    n_decode: int = 12
+    n_prefill: int = 6
+    n_mixed: int = 4
 
 
 def round_of(size: Size, number: int, seed: int) -> Round:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields
 from importlib import resources
 from pathlib import Path
-from statistics import median
+from statistics import mean, median
 from typing import Any
 
 from tokcast.measurements.schema import open_text
@@ -65,10 +65,18 @@ class MeasuredBatch:
         return sum(r.n_new for r in self.requests)
 
     @property
+    def clean_seconds(self) -> float | None:
+        """Return the mean of the faster half of the undisturbed repetitions, None without any.
+
+        Other load only ever slows, so that the fastest are the least wrong.
+        """
+        clean = sorted(s for s, d in zip(self.seconds, self.disturbed, strict=True) if not d)
+        return mean(clean[: (len(clean) + 1) // 2]) if clean else None
+
+    @property
     def used_seconds(self) -> float | None:
-        """Return the median of the undisturbed repetitions, of all where none was; None without."""
-        clean = [s for s, d in zip(self.seconds, self.disturbed, strict=True) if not d]
-        return median(clean or self.seconds) if self.seconds else None
+        """Return the same, or the median of all repetitions where none was undisturbed."""
+        return self.clean_seconds or (median(self.seconds) if self.seconds else None)
 
 
 _CONDITIONS = tuple(f.name for f in fields(Conditions))

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from tokcast.predictor.batch import FEATURES, BatchShape, Request
+from tokcast.predictor.batch import FEATURES, TILE_TOKENS, BatchShape, Request
 from tokcast.predictor.errors import InputError
 
 Phase = Literal["decode", "reading"]
@@ -98,12 +98,17 @@ class BatchTimes:
         n_new, n_cells = shape.extent(requests, n_held)
         flops = sum([sum(pairs) * f for pairs, _, f, _ in spans])
         n_bytes = sum([sum(rows) * b for _, rows, _, b in spans])
+        n_rest = n_new % TILE_TOKENS
+        read_tile = shape.weight_bytes if n_new > n_rest else 0.0
+        read_rest = shape.weight_bytes if n_rest else 0.0
         extra = shape.expert_bytes(n_new) if shape.experts else 0.0
         best: _Best | None = None
         pieces = self.pieces.get("decode" if n_new == n else "reading", ())
         for number, piece in enumerate(pieces):
-            once, weight, head, pair, byte, cell, expert = piece.costs
-            token = weight * shape.flops_per_token + cell * n_cells + expert * extra / n_new
+            once, tile_byte, rest_byte, tile, rest, head, pair, byte, cell, expert = piece.costs
+            once += read_tile * tile_byte + read_rest * rest_byte
+            per_flop = tile + (rest - tile) * n_rest / n_new
+            token = per_flop * shape.flops_per_token + cell * n_cells + expert * extra / n_new
             each = once / n + head * shape.head_flops
             seconds = token * n_new + each * n + pair * flops + byte * n_bytes
             if best is None or seconds > best.seconds:

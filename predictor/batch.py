@@ -14,10 +14,25 @@ from tokcast.predictor.ledger import LedgerPlan, compile_ledger
 from tokcast.predictor.memory import padded
 from tokcast.predictor.spec import ModelSpec
 
-# What of a batch enters its time, in this order: the pass itself (weights read, kernels launched),
-# operations on weights, on the output head and of attention, bytes of keys and values, masked
-# cells looked at, bytes of experts beyond what one token picks.
-FEATURES = ("pass", "weight_flops", "head_flops", "pair_flops", "kv_bytes", "cells", "expert_bytes")
+# llama.cpp's repacked matrix products on a processor take so many tokens at once, the rest singly.
+TILE_TOKENS = 4
+
+# What of a batch enters its time, in this order: the pass itself; weights read for its tiles of
+# tokens and again for those that fill none; operations on weights for either; operations on the
+# output head and of attention; bytes of keys and values; cache cells looked over; bytes of experts
+# beyond what one token picks.
+FEATURES = (
+    "pass",
+    "tile_read",
+    "rest_read",
+    "tile_flops",
+    "rest_flops",
+    "head_flops",
+    "pair_flops",
+    "kv_bytes",
+    "cells",
+    "expert_bytes",
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +61,7 @@ class BatchShape:
     `experts` are pairs of a group's bytes and the share of it that one token reads.
     """
 
+    weight_bytes: float
     flops_per_token: float
     head_flops: float
     spans: tuple[tuple[float, float, float], ...]
@@ -88,9 +104,13 @@ class BatchShape:
             pairs, rows = self.pairs_and_rows(requests, window)
             flops += sum(pairs) * pair_flops
             n_bytes += sum(rows) * row_bytes
+        n_rest = n_new % TILE_TOKENS
         return (
             1.0,
-            self.flops_per_token * n_new,
+            self.weight_bytes * (n_new > n_rest),
+            self.weight_bytes * (n_rest > 0),
+            self.flops_per_token * (n_new - n_rest),
+            self.flops_per_token * n_rest,
             self.head_flops * len(requests),
             flops,
             n_bytes,
@@ -121,6 +141,7 @@ def batch_shape(spec: ModelSpec, type_k: str = "F16", type_v: str = "F16") -> Ba
     plan: LedgerPlan = compile_ledger(spec, type_k, type_v)
     works = plan.fixed(1, 1)
     return BatchShape(
+        weight_bytes=float(sum(g.n_bytes * g.read_fraction for g in plan.groups)),
         flops_per_token=sum(w.flops for w in works if w.component != "head"),
         head_flops=sum(w.flops for w in works if w.component == "head"),
         spans=tuple((s.window, s.k_flops + s.v_flops, s.k_bytes + s.v_bytes) for s in plan.spans),

@@ -6,7 +6,6 @@ pass added is removed again, so that a batch can be repeated on the same prefixe
 
 import ctypes
 import time
-from collections.abc import Iterator
 from typing import Any
 
 from tokcast.measurements.batch_plan import Batch, Round, Size
@@ -16,8 +15,9 @@ from tokcast.measurements.runners.job import Job
 from tokcast.measurements.runners.llama_cpp import LlamaCpp
 from tokcast.predictor.errors import InputError
 
-# A pass is repeated so often at least, and until so many seconds were spent on it.
-LEAST_REPEATS, MOST_REPEATS, ENOUGH_S = 3, 9, 0.4
+# All batches of a round are gone through so often, so that what slows the machine for some seconds
+# does not hit every repetition of one.
+N_SWEEPS = 4
 
 
 class BatchedLlama(LlamaCpp):
@@ -96,17 +96,19 @@ class BatchedLlama(LlamaCpp):
         super().close()
 
 
-def samples(model: BatchedLlama, planned: Round, gate: Gate) -> Iterator[tuple[Sample, ...]]:
-    """Yield the repetitions of each batch of a round; the first pass of each is not kept."""
+def samples(model: BatchedLlama, planned: Round, gate: Gate) -> list[tuple[Sample, ...]]:
+    """Return the repetitions of each batch of a round, the batches taken turn about.
+
+    A sweep before them warms up and is not kept.
+    """
     model.fill(planned.cached)
+    found: list[list[Sample]] = [[] for _ in planned.batches]
     for batch in planned.batches:
         model.once(batch, planned.cached)
-        found: list[Sample] = []
-        while len(found) < LEAST_REPEATS or (
-            len(found) < MOST_REPEATS and sum(s.seconds for s in found) < ENOUGH_S
-        ):
+    for _ in range(N_SWEEPS):
+        for batch, kept in zip(planned.batches, found, strict=True):
             seen = gate.before()
             seconds = model.once(batch, planned.cached)
             reading = gate.after(seen, seconds)
-            found.append(Sample(seconds, reading.pressure, reading.disturbed))
-        yield tuple(found)
+            kept.append(Sample(seconds, reading.pressure, reading.disturbed))
+    return [tuple(kept) for kept in found]
