@@ -17,9 +17,14 @@ from multiprocessing import Pipe, Process
 from multiprocessing.connection import Connection
 from pathlib import Path
 
+import tokcast
+from tokcast.cli.tasks import drawn, forecast
+from tokcast.fits.batch_fits import packaged as packaged_fits
 from tokcast.fits.released import released
 from tokcast.hosts.registry import chip
 from tokcast.predictor import catalogue
+from tokcast.predictor.batch import Request as BatchRequest
+from tokcast.predictor.batch import batch_shape
 from tokcast.predictor.catalogue import header
 from tokcast.predictor.curve import decode_curve
 from tokcast.predictor.gguf import read_gguf_file
@@ -184,6 +189,39 @@ def bench_predictions() -> bool:
     return ok
 
 
+def bench_tasks() -> bool:
+    """Time drawing and timing 1,000 tasks of a coding agent, and dividing a batch."""
+    times = []
+    for _ in range(3):
+        started = time.perf_counter()
+        answer = tokcast.predict("qwen3-30b-a3b@Q4_K_M", host="RTX 4090", n_depth=0)
+        load = drawn("coding-agent", 1000, 1)
+        q = Question(Workload("decode"), answer.host, answer.run)
+        forecast(answer.spec, q, released(), answer.fit, 1 << 20, load)
+        times.append(time.perf_counter() - started)
+    n_turns = sum(map(len, load.tasks))
+    what = f"1,000 tasks, {n_turns:,} turns: median (best)"
+    text = f"{sorted(times)[1]:.2f} s ({min(times):.2f})"
+    return show(what, text, "<= 2 s", sorted(times)[1] <= 2) & _bench_attribution()
+
+
+def _bench_attribution() -> bool:
+    ok = True
+    for fit in packaged_fits():
+        spec = model_spec(open_model(fit.conditions.model, offline=True))
+        found = fit.times(batch_shape(spec))
+        requests = [BatchRequest(1, 37 * i) for i in range(16)]
+        batches = {
+            "16 generate": requests,
+            "1 reads, 15 generate": [BatchRequest(64), *requests[1:]],
+        }
+        for what, batch in batches.items():
+            _, median = best_and_median(lambda t=found, b=batch: t.shares(b), 2000)  # type: ignore[misc]
+            name = f"a batch divided, {fit.conditions.model}, {what}"
+            ok &= show(name, f"{1e6 * median:.1f} us", "<= 20 us", median <= 20e-6)
+    return ok
+
+
 def bench_select() -> bool:
     """Time choosing among the catalogue in all its file types, and among 200 files of a server."""
     ours = (str(BIN / "tokcast"), "select", "--host", "RTX 4090")
@@ -250,6 +288,7 @@ def main() -> int:
         bench_commands(model),
         bench_remote(model),
         bench_predictions(),
+        bench_tasks(),
         bench_select(),
     ]
     return 0 if all(parts) else 1

@@ -1,10 +1,11 @@
 """Make predictor/data/profiles.json: quantiles of workloads, from traces of real use.
 
-    python benchmarks/workload_profiles.py FOLDER
+    python benchmarks/workload_profiles.py FOLDER [--replay]
 
-FOLDER holds `profiles.json` and the traces it names: CSVs with the columns task_id, turn, t_s,
-input_tokens, cached_prefix_tokens and output_tokens. A workload without a trace takes the
-quantiles that `profiles.json` has.
+With --replay nothing is written: tasks that are drawn are held against those of the trace, by the
+seconds that one model takes over them on one host. FOLDER holds `profiles.json` and the traces it
+names: CSVs with the columns task_id, turn, t_s, input_tokens, cached_prefix_tokens and
+output_tokens. A workload without a trace takes the quantiles that `profiles.json` has.
 """
 
 import csv
@@ -15,10 +16,25 @@ import sys
 from collections import defaultdict
 from itertools import pairwise
 from pathlib import Path
+from random import Random
 
+from tokcast.fits.released import released
+from tokcast.hosts.match import find
+from tokcast.measurements.traces.assemble import assemble
+from tokcast.measurements.traces.call import Call
+from tokcast.predictor.agents.profile import profile
 from tokcast.predictor.agents.quantiles import quantile
+from tokcast.predictor.agents.simulate import Reading, Writing, middle, simulate
+from tokcast.predictor.curve import decode_curve
+from tokcast.predictor.ledger import Workload
+from tokcast.predictor.model import model_spec
+from tokcast.predictor.prefill_curve import prefill_curve
 from tokcast.predictor.presets import names, preset
+from tokcast.predictor.roofline import Question
+from tokcast.predictor.sources import open_model
+from tokcast.predictor.terms import Run
 
+MODEL, HOST = "qwen3-30b-a3b@Q4_K_M", "RTX 4090"
 OUT = Path(__file__).parents[1] / "predictor" / "data" / "profiles.json"
 PROBABILITIES = (0, 0.01, 0.05, *(i / 10 for i in range(1, 10)), 0.25, 0.75, 0.95, 0.99, 0.995, 1)
 PROBABILITIES = tuple(sorted(PROBABILITIES))
@@ -105,17 +121,50 @@ def wait_of(plain: dict) -> tuple[list[float] | None, str]:
     return [float(v) for v in published(quantiles)], kind
 
 
+def profiles_of(folder: Path) -> dict[str, dict]:
+    listed = json.loads((folder / "profiles.json").read_bytes())["profiles"]
+    return {p["name"]: p for p in listed}
+
+
+def traced(folder: Path, name: str, plain: dict) -> list[list[Row]]:
+    if not plain["trace_file"]:
+        return []
+    tasks = tasks_of(folder / plain["trace_file"], MEANT.get(name, re.compile(".*")))
+    # Threads of one call beside a long one are titles and summaries, no tasks.
+    return [rows for rows in tasks if len(rows) > 1] if name == "terminal-agent" else tasks
+
+
+def replay(folder: Path) -> None:
+    known = profiles_of(folder)
+    print("workload             drawn p50  replayed  drawn p90  replayed  (seconds a task)")
+    for name in names():
+        rows = traced(folder, name, known[preset(name).profile])
+        if not rows:
+            continue
+        calls = [
+            Call(str(i), n_input, n_output, start_s=None, n_cached=cached)
+            for i, task in enumerate(rows)
+            for _, _, n_input, cached, n_output in task
+        ]
+        own, random = assemble(name, "", calls).tasks, Random(1)
+        drawn = tuple(profile(name).draw(random) for _ in range(1000))
+        a, b = (middle(t.seconds for t in simulate(x, 1 << 20, *_pace())) for x in (drawn, own))
+        print(f"{name:<20} {a.p50:9.1f} {b.p50:9.1f} {a.p90:10.1f} {b.p90:9.1f}")
+
+
+def _pace() -> tuple[Reading, Writing]:
+    spec = model_spec(open_model(MODEL, offline=True))
+    q = Question(Workload("prefill"), find(HOST), Run())
+    reading, writing = prefill_curve(spec, q, released()), decode_curve(spec, q, released())
+    return reading.seconds, lambda depth: 1 / writing.at(depth)[0]
+
+
 def main(folder: Path) -> None:
-    known = {p["name"]: p for p in json.loads((folder / "profiles.json").read_bytes())["profiles"]}
+    known = profiles_of(folder)
     made = {}
     for name in names():
         p = known[preset(name).profile]
-        tasks = []
-        if p["trace_file"]:
-            tasks = tasks_of(folder / p["trace_file"], MEANT.get(name, re.compile(".*")))
-            # Threads of one call beside a long one are titles and summaries, no tasks.
-            if name == "terminal-agent":
-                tasks = [rows for rows in tasks if len(rows) > 1]
+        tasks = traced(folder, name, p)
         body = from_trace(tasks) if tasks else from_quantiles(p["quantiles"])
         wait, kind = wait_of(p)
         made[name] = {
@@ -132,4 +181,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    (replay if "--replay" in sys.argv else main)(Path(sys.argv[1]))

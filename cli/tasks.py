@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from random import Random
 
@@ -94,12 +93,12 @@ def load_of(workload: str | None, trace: str | None, n_tasks: str, seed: str) ->
     if workload is not None and trace is not None:
         raise InputError("--workload and --trace: expected one of them")
     if trace is not None:
-        return _from_trace(trace, n, chosen)
-    return None if workload is None else _from_profile(workload.lower(), n, chosen)
+        return recorded(trace, n, chosen)
+    return None if workload is None else drawn(workload.lower(), n, chosen)
 
 
-@lru_cache(maxsize=4)
-def _from_profile(name: str, n: int, seed: int) -> TaskLoad:
+def drawn(name: str, n: int, seed: int) -> TaskLoad:
+    """Return n tasks drawn from a workload's distributions; raises InputError for its name."""
     p = profile(name)
     random = Random(seed)
     origin = (
@@ -109,7 +108,8 @@ def _from_profile(name: str, n: int, seed: int) -> TaskLoad:
     return TaskLoad(p.name, tuple(p.draw(random) for _ in range(n)), origin, seed)
 
 
-def _from_trace(path: str, n: int, seed: int) -> TaskLoad:
+def recorded(path: str, n: int, seed: int) -> TaskLoad:
+    """Return a trace's tasks, n of them where it has more; raises InputError as `read_trace`."""
     trace = read_trace(path)
     tasks, what = trace.tasks, f"{len(trace.tasks):,} tasks"
     if len(tasks) > n:

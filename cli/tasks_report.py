@@ -35,9 +35,11 @@ def wall_text(t: TaskForecast) -> str:
     where = f"the context of {count(t.n_context)} {t.context_wall}"
     if t.cut_turn is None:
         return f"Every task fits {where}"
+    n_never = sum(not x.turns for x in t.timed) / len(t.timed)
+    never = f"{_share(n_never)} in their first prompt, " if n_never else ""
     return (
-        f"{_share(t.cut_share)} of the tasks outgrow {where}, half of them by turn"
-        f" {t.cut_turn:.0f}; they end there"
+        f"{_share(t.cut_share)} of the tasks outgrow {where} ({never}half of them by turn"
+        f" {t.cut_turn:.0f}) and end there"
     )
 
 
