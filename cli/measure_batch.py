@@ -8,7 +8,7 @@ from tokcast.cli.measuring import default_threads, detected, free_bytes, measuri
 from tokcast.cli.options import one_count
 from tokcast.cli.progress import Progress, bar
 from tokcast.cli.render import Report, Table, check_format, render
-from tokcast.measurements.batch_plan import Round, Size, round_of
+from tokcast.measurements.batch_plan import MOST_READ, Round, Size, round_of
 from tokcast.measurements.batches import Conditions, MeasuredBatch, to_row, write
 from tokcast.measurements.launch import batches as launch_batches
 from tokcast.measurements.protocol import Rule
@@ -17,6 +17,9 @@ from tokcast.measurements.runners.job import Job, Settings
 from tokcast.measurements.store import data_folder, now
 from tokcast.measurements.target import check_memory, find, on_disk
 from tokcast.predictor.batch import Request as BatchRequest
+from tokcast.predictor.errors import InputError
+from tokcast.predictor.header import Header
+from tokcast.predictor.model import model_spec
 
 FILE = "batches.csv"
 # Rounds of a launch: what is lost when it is broken off.
@@ -48,8 +51,11 @@ def kept_in(to: str | None) -> Path:
 
 def size_of(request: Request) -> Size:
     """Return how large the rounds are; raises InputError naming the flag."""
+    n_slots = one_count(request.n_slots, "--slots")
+    if n_slots > MAX_SLOTS:
+        raise InputError(f"--slots {n_slots}: expected at most {MAX_SLOTS}")
     return Size(
-        n_slots=min(one_count(request.n_slots, "--slots"), MAX_SLOTS),
+        n_slots=n_slots,
         n_cells=one_count(request.n_cells, "-c"),
         longest=one_count(request.longest, "--longest"),
     )
@@ -71,6 +77,7 @@ def measure(request: Request, progress: Progress) -> tuple[MeasuredBatch, ...]:
     progress(f"reading {request.model}")
     target = find(request.model, request.offline or None)
     check_memory(target.header, size.n_cells, free_bytes())
+    _check_context(target.header, size)
     host = detected("CPU").name
     found: list[MeasuredBatch] = []
     with measuring(), on_disk(target) as (file, _):
@@ -88,6 +95,15 @@ def measure(request: Request, progress: Progress) -> tuple[MeasuredBatch, ...]:
             write(path, done)
             found += done
     return tuple(found)
+
+
+def _check_context(header: Header, size: Size) -> None:
+    trained = model_spec(header).context_length
+    if trained and size.longest + MOST_READ > trained:
+        raise InputError(
+            f"--longest {size.longest}: with {MOST_READ} new tokens beyond the model's context of"
+            f" {trained}; expected at most {max(trained - MOST_READ, 0)}"
+        )
 
 
 def _conditions(model: str, host: str, setup: Setup, size: Size) -> Conditions:

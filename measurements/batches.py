@@ -133,11 +133,11 @@ def _read(reader: "csv.DictReader[str]", name: str) -> tuple[MeasuredBatch, ...]
     if missing:
         raise InputError(f"{name}: header lacks requests; expected the columns of docs/batching.md")
     found = []
-    for i, row in enumerate(reader, 1):
-        try:
+    try:
+        for i, row in enumerate(reader, 1):
             found.append(_batch(row, str(i), reader.line_num))
-        except ValueError as error:
-            raise InputError(f"{name}, line {reader.line_num}: {error}") from None
+    except (ValueError, csv.Error) as error:
+        raise InputError(f"{name}, line {reader.line_num}: {error}") from None
     if not found:
         raise InputError(f"{name}: holds no batch; expected a line each below the header")
     return tuple(found)

@@ -372,5 +372,5 @@ def test_own_measurements_are_fitted_saved_and_used(tmp_path: Path) -> None:
     shown = good("attribute", path, "--batch", "0.3", "--fit", fits)
     assert shown.startswith("Batch 0.3: ")
     assert "batches on x" in shown
-    assert "fitted to 90 of these batches" in good("attribute", path)
+    assert "fitted to 110 of these batches" in good("attribute", path)
     assert "expected one of 0.0, 0.1" in refused("attribute", path, "--batch", "7")

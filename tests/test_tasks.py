@@ -203,7 +203,8 @@ def test_operating_points_by_hand() -> None:
         assert p.turn.p50 == p.turn.p90 == pytest.approx(seconds)
         assert p.tasks_per_hour == pytest.approx(3600 * p.n_tasks / seconds / 2)
         assert p.tok_per_s == pytest.approx(10 * p.n_tasks / seconds)
-    assert [p.wall for p in points] == ["", "", "patience", "memory"] or points[-1].wall == "memory"
+    # Even two write at 7 tokens/s each; five fill the memory.
+    assert [p.wall for p in points] == ["", "patience", "patience", "memory"]
 
 
 def test_a_host_that_only_reads_is_saturated_at_once() -> None:
@@ -287,7 +288,7 @@ def test_a_model_that_does_not_fit_is_an_answer_of_no() -> None:
         (("--workload", "chess"), "--workload 'chess': expected one of chat, chat-long, rag"),
         (("--workload", "chat", "--trace", "x"), "--workload and --trace: expected one of them"),
         (("--workload", "chat", "--tasks", "0"), "--tasks '0': expected one number of at least 1"),
-        (("--workload", "chat", "--tasks", "1m"), "--tasks '1m'"),
+        (("--workload", "chat", "--tasks", "1m"), "expected at most 100000"),
         (("--workload", "chat", "--seed", "-1"), "--seed '-1'"),
         (("--workload", "coding-agent", "-c", "100"), "no task's first turn fits a context of 100"),
         (("--trace", "nowhere.jsonl"), "nowhere.jsonl: No such file or directory"),

@@ -376,6 +376,7 @@ BAD = {
     "t_s is 'noon': expected a time": OWN + "a,0,noon,5,0,1\n",
     "1 calls, none with a prompt": OWN + "a,0,0,0,0,1\n",
     "holds no records": OWN,
+    "its first record has # A page; expected one of": "# A page\n\nwith, more, cells\n",
     "its first record has a, b; expected one of: tokcast CSV": "a,b\n1,2\n",
     "line 2: expected a JSON object a line": '{"input_length": 5, "output_length": 1}\nnonsense\n',
     "continues '7', which is missing": lines(

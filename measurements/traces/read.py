@@ -109,7 +109,8 @@ def _format_of(path: Path, record: Record) -> Format:
     for format_ in FORMATS:
         if all(_has(record, names) for names in format_.has):
             return format_
-    keys = ", ".join(list(record)[:8]) or "nothing"
+    # What a row has beyond its header stands under None.
+    keys = ", ".join([k for k in record if k][:8]) or "nothing"
     names = ", ".join(f.name for f in FORMATS)
     raise InputError(f"{path}: its first record has {keys[:120]}; expected one of: {names}")
 
@@ -130,8 +131,10 @@ def _records(path: Path, text: str) -> Iterator[tuple[Record, int]]:
     """Yield records with their number from 1: CSV rows, JSON lines, or what a JSON file lists."""
     start = text.lstrip()[:1]
     if start not in ("{", "["):
-        rows = csv.DictReader(text.splitlines())
-        yield from ((row, i) for i, row in enumerate(rows, 1))
+        try:
+            yield from ((row, i) for i, row in enumerate(csv.DictReader(text.splitlines()), 1))
+        except csv.Error as error:
+            raise InputError(f"{path}: no readable CSV ({error}); expected a trace") from None
         return
     try:
         whole = json.loads(text)

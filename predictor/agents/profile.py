@@ -79,15 +79,22 @@ def profile(name: str) -> Profile:
     """Return a workload's distributions; raises InputError for an unknown name."""
     name = preset(name).name
     p = tuple(_data()["probabilities"])
-    plain = dict(_data()["profiles"][name])
-    found = {
-        key: Quantiles(p, tuple(plain.pop(key)))
-        for key in ("first_input", "growth", "output", "turns", "lost_share")
-    }
-    wait = plain.pop("wait_seconds")
+    plain = _data()["profiles"][name]
+
+    def of(key: str) -> Quantiles:
+        return Quantiles(p, tuple(plain[key]))
+
     return Profile(
         name=name,
-        wait_seconds=None if wait is None else Quantiles(p, tuple(wait)),
-        **found,
-        **plain,
+        first_input=of("first_input"),
+        growth=of("growth"),
+        output=of("output"),
+        turns=of("turns"),
+        lost=plain["lost"],
+        lost_share=of("lost_share"),
+        wait_seconds=None if plain["wait_seconds"] is None else of("wait_seconds"),
+        wait_kind=plain["wait_kind"],
+        n_tasks=plain["n_tasks"],
+        n_turns=plain["n_turns"],
+        source=plain["source"],
     )

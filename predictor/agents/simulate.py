@@ -93,7 +93,7 @@ def simulate(
 
 
 def _timed_task(task: Task, n_context: int, reading: Reading, writing: Writing) -> TimedTask:
-    turns = []
+    turns: list[Timed] = []
     for turn in task:
         if turn.n_context > n_context:
             return TimedTask(tuple(turns), is_cut=True)
