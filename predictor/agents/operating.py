@@ -83,8 +83,10 @@ def _point(
     left = 1 - reading * (n - 1) / n
     seconds = middle((t.first_token_s + t.turn.n_output * pass_s) / left for t in turns)
     per_hour = 3600 * turns_per_s * n_timed / len(turns)
-    wall: Wall = "memory" if is_full else ""
-    if last is not None and n == 2 * last.n_tasks and per_hour < LEAST_GAIN * last.tasks_per_hour:
+    wall: Wall = ""
+    if is_full:
+        wall = "memory"
+    elif last is not None and per_hour < LEAST_GAIN * last.tasks_per_hour:
         wall = "saturation"
     elif 1 / pass_s < PATIENCE_TOK_PER_S and n > 1:
         wall = "patience"
