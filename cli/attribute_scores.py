@@ -25,7 +25,7 @@ def _times_better(c: Compared) -> str:
 
 
 def _rows(name: str, scores: Sequence[Compared]) -> list[tuple[str, ...]]:
-    rows = []
+    rows: list[tuple[str, ...]] = []
     for c in scores:
         for who, s in (("fitted", c.own), ("token count", c.baseline)):
             better = _times_better(c) if who == "fitted" else ""
@@ -83,7 +83,7 @@ def run(request: Request, output: str) -> int:
         scored.append((conditions, compared([left])))
         if request.save is not None:
             times = fit_times(batches, shape)
-            fits.append(BatchFit(conditions, len(left.batches), dict(times.pieces)))
+            fits.append(BatchFit(conditions, len(left.batches), times.pieces))
     if request.save is not None:
         _save(Path(request.save), fits)
     n_disturbed = sum(left.n_disturbed for left in found)

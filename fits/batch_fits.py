@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tokcast.measurements.batches import Conditions
-from tokcast.predictor.attribution import PHASES, BatchTimes, Piece
+from tokcast.predictor.attribution import PHASES, BatchTimes, Phase, Piece
 from tokcast.predictor.batch import FEATURES, BatchShape
 from tokcast.predictor.errors import InputError
 
@@ -22,11 +22,11 @@ class BatchFit:
 
     conditions: Conditions
     n_batches: int
-    pieces: Mapping[str, tuple[Piece, ...]]
+    pieces: Mapping[Phase, tuple[Piece, ...]]
 
     def times(self, shape: BatchShape) -> BatchTimes:
         """Return the functions for a model's figures."""
-        return BatchTimes(shape, {p: self.pieces[p] for p in PHASES if p in self.pieces})
+        return BatchTimes(shape, self.pieces)
 
 
 def to_json(fits: Sequence[BatchFit]) -> str:
@@ -87,7 +87,8 @@ def _fit(data: Mapping[str, Any]) -> BatchFit:
         Conditions(**data["conditions"]),
         data["n_batches"],
         {
-            phase: tuple(Piece(tuple(costs)) for costs in pieces)
-            for phase, pieces in data["pieces"].items()
+            phase: tuple(Piece(tuple(costs)) for costs in data["pieces"][phase])
+            for phase in PHASES
+            if phase in data["pieces"]
         },
     )
