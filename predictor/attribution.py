@@ -10,9 +10,10 @@ are its Shapley values.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import mul
 from typing import Literal, NamedTuple
 
-from tokcast.predictor.batch import FEATURES, TILE_TOKENS, BatchShape, Request
+from tokcast.predictor.batch import BLOCK_TOKENS, FEATURES, TILE_TOKENS, BatchShape, Request, blocks
 from tokcast.predictor.errors import InputError
 
 Phase = Literal["decode", "reading"]
@@ -60,7 +61,8 @@ class BatchTimes:
 
     def seconds(self, requests: Sequence[Request], n_held: int = 0) -> float:
         """Return a batch's seconds; raises InputError as `BatchShape.extent` does."""
-        return self._largest(requests, n_held, self._spans(requests)).seconds
+        touched = blocks(requests, sum(r.n_new for r in requests))
+        return self._largest(requests, n_held, self._spans(requests), touched).seconds
 
     def shares(
         self, requests: Sequence[Request], n_held: int = 0, measured_s: float | None = None
@@ -70,7 +72,8 @@ class BatchTimes:
         Raises InputError as `BatchShape.extent` does, and for a measured time of no length.
         """
         spans = self._spans(requests)
-        best = self._largest(requests, n_held, spans)
+        touched = blocks(requests, sum([r.n_new for r in requests]))
+        best = self._largest(requests, n_held, spans, touched)
         if best.each_new == 1:
             parts = [best.token + best.each] * len(requests)
         else:
@@ -81,8 +84,9 @@ class BatchTimes:
                 cost = pair + row
                 parts = [x + n * cost for x, n in zip(parts, rows, strict=True)]
             else:
-                rest = zip(parts, pairs, rows, strict=True)
-                parts = [x + n * pair + m * row for x, n, m in rest]
+                block = best.block * f
+                rest = zip(parts, pairs, rows, touched, strict=True)
+                parts = [x + n * pair + m * (row + q * block) for x, n, m, q in rest]
         seconds = best.seconds if measured_s is None else measured_s
         return Shares(seconds, exact_parts(parts, seconds), best.number)
 
@@ -92,12 +96,17 @@ class BatchTimes:
             for window, pair_flops, row_bytes in self.shape.spans
         ]
 
-    def _largest(self, requests: Sequence[Request], n_held: int, spans: Sequence[_Span]) -> "_Best":
+    def _largest(
+        self, requests: Sequence[Request], n_held: int, spans: Sequence[_Span], touched: list[int]
+    ) -> "_Best":
         """Return the function that is largest, its costs added up by what a request has of them."""
         shape, n = self.shape, len(requests)
         n_new, n_cells = shape.extent(requests, n_held)
         flops = sum([sum(pairs) * f for pairs, _, f, _ in spans])
         n_bytes = sum([sum(rows) * b for _, rows, _, b in spans])
+        met = 0.0
+        if n_new >= BLOCK_TOKENS:
+            met = sum([sum(map(mul, rows, touched)) * f for _, rows, f, _ in spans])
         n_rest = n_new % TILE_TOKENS
         read_tile = shape.weight_bytes if n_new > n_rest else 0.0
         read_rest = shape.weight_bytes if n_rest else 0.0
@@ -105,14 +114,16 @@ class BatchTimes:
         best: _Best | None = None
         pieces = self.pieces.get("decode" if n_new == n else "reading", ())
         for number, piece in enumerate(pieces):
-            once, tile_byte, rest_byte, tile, rest, head, pair, byte, cell, expert = piece.costs
+            once, tile_byte, rest_byte, tile, rest, head, pair, block, byte, cell, expert = (
+                piece.costs
+            )
             once += read_tile * tile_byte + read_rest * rest_byte
             per_flop = tile + (rest - tile) * n_rest / n_new
             token = per_flop * shape.flops_per_token + cell * n_cells + expert * extra / n_new
             each = once / n + head * shape.head_flops
-            seconds = token * n_new + each * n + pair * flops + byte * n_bytes
+            seconds = token * n_new + each * n + pair * flops + block * met + byte * n_bytes
             if best is None or seconds > best.seconds:
-                best = _Best(seconds, number, token, each, pair, byte, n_new / n)
+                best = _Best(seconds, number, token, each, pair, block, byte, n_new / n)
         if best is None:
             raise InputError(
                 f"no fitted times of a batch with requests that are {phase_of(requests)}; expected"
@@ -122,13 +133,14 @@ class BatchTimes:
 
 
 class _Best(NamedTuple):
-    """The largest function: its seconds, and costs of a token, a request, a pair and a byte."""
+    """The largest function: its seconds, and costs of a token, a request, pairs and a byte."""
 
     seconds: float
     number: int
     token: float
     each: float
     pair: float
+    block: float
     byte: float
     each_new: float
 

@@ -7,6 +7,7 @@ batch's, so that a cost linear in them can be divided among requests.
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import mul
 
 from tokcast.predictor.cache import capped_sum
 from tokcast.predictor.errors import InputError
@@ -16,11 +17,14 @@ from tokcast.predictor.spec import ModelSpec
 
 # llama.cpp's repacked matrix products on a processor take so many tokens at once, the rest singly.
 TILE_TOKENS = 4
+# From so many new tokens on, its attention takes queries in blocks of as many, and each block goes
+# over every row of all sequences that have a query in it.
+BLOCK_TOKENS = 64
 
 # What of a batch enters its time, in this order: the pass itself; weights read for its tiles of
 # tokens and again for those that fill none; operations on weights for either; operations on the
-# output head and of attention; bytes of keys and values; cache cells looked over; bytes of experts
-# beyond what one token picks.
+# output head, of attention, and of attention in blocks of queries; bytes of keys and values; cache
+# cells looked over; bytes of experts beyond what one token picks.
 FEATURES = (
     "pass",
     "tile_read",
@@ -29,6 +33,7 @@ FEATURES = (
     "rest_flops",
     "head_flops",
     "pair_flops",
+    "block_flops",
     "kv_bytes",
     "cells",
     "expert_bytes",
@@ -99,10 +104,12 @@ class BatchShape:
         `n_held` are the cells in use before, those of requests outside the batch included.
         """
         n_new, n_cells = self.extent(requests, n_held)
-        flops = n_bytes = 0.0
+        touched = blocks(requests, n_new)
+        flops = block_flops = n_bytes = 0.0
         for window, pair_flops, row_bytes in self.spans:
             pairs, rows = self.pairs_and_rows(requests, window)
             flops += sum(pairs) * pair_flops
+            block_flops += sum(map(mul, rows, touched)) * pair_flops
             n_bytes += sum(rows) * row_bytes
         n_rest = n_new % TILE_TOKENS
         return (
@@ -113,6 +120,7 @@ class BatchShape:
             self.flops_per_token * n_rest,
             self.head_flops * len(requests),
             flops,
+            block_flops,
             n_bytes,
             float(n_new * n_cells),
             self.expert_bytes(n_new),
@@ -134,6 +142,19 @@ class BatchShape:
             )
         n_new = sum([r.n_new for r in requests])
         return n_new, padded(max(n_held, sum(ends) - n_new) + n_new)
+
+
+def blocks(requests: Sequence[Request], n_new: int) -> list[int]:
+    """Return the queries that each request's rows are met with in blocks; 0 for a small batch."""
+    if n_new < BLOCK_TOKENS:
+        return [0] * len(requests)
+    found, start = [], 0
+    for r in requests:
+        end = start + r.n_new
+        n_blocks = (end - 1) // BLOCK_TOKENS - start // BLOCK_TOKENS + 1
+        found.append(BLOCK_TOKENS * n_blocks)
+        start = end
+    return found
 
 
 def batch_shape(spec: ModelSpec, type_k: str = "F16", type_v: str = "F16") -> BatchShape:

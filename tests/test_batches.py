@@ -23,7 +23,7 @@ from tokcast.measurements import batches as store
 from tokcast.measurements.batch_plan import MOST_READ, SHORTEST, Size, round_of
 from tokcast.measurements.batches import Conditions, MeasuredBatch
 from tokcast.predictor.attribution import BatchTimes, Piece, exact_parts
-from tokcast.predictor.batch import FEATURES, BatchShape, Request, batch_shape
+from tokcast.predictor.batch import FEATURES, BatchShape, Request, batch_shape, blocks
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.ledger import Workload, ledger
 from tokcast.predictor.model import model_spec
@@ -42,8 +42,8 @@ DENSE, WINDOWED, ROUTED = (
 # a row.
 TOY = BatchShape(100.0, 10.0, 2.0, ((math.inf, 4.0, 8.0),), (), 1000)
 TRUE = (
-    Piece((0.01, 2e-11, 1e-11, 1e-12, 2e-12, 0.0, 1e-12, 1e-10, 0.0, 0.0)),
-    Piece((0.005, 0.0, 0.0, 1e-11, 1.3e-11, 2e-12, 1e-12, 1e-10, 1e-9, 0.0)),
+    Piece((0.01, 2e-11, 1e-11, 1e-12, 2e-12, 0.0, 1e-12, 2e-13, 1e-10, 0.0, 0.0)),
+    Piece((0.005, 0.0, 0.0, 1e-11, 1.3e-11, 2e-12, 1e-12, 2e-13, 1e-10, 1e-9, 0.0)),
 )
 
 
@@ -107,7 +107,7 @@ def test_requests_add_up(lengths: list[tuple[int, int]]) -> None:
     requests = [Request(*pair) for pair in lengths]
     together = shape.features(requests)
     alone = [shape.features([r]) for r in requests]
-    for i in (5, 6, 7):
+    for i in (5, 6, 8):
         assert together[i] == pytest.approx(sum(each[i] for each in alone), rel=1e-12)
 
 
@@ -119,7 +119,7 @@ def test_shares_by_hand() -> None:
 
     Their three tokens fill no tile of four: weights are read for the rest, at its price.
     """
-    piece = Piece((4.0, 9.0, 0.02, 9.0, 0.3, 0.5, 0.01, 0.001, 0.0, 0.0))
+    piece = Piece((4.0, 9.0, 0.02, 9.0, 0.3, 0.5, 0.01, 9.0, 0.001, 0.0, 0.0))
     times = BatchTimes(TOY, {"reading": (piece,)})
     found = times.shares([Request(1, 9), Request(2, 0)])
     first = 3.0 + 10 * 0.3 + 1.0 + 10 * 0.04 + 10 * 0.008
@@ -128,9 +128,18 @@ def test_shares_by_hand() -> None:
     assert found.seconds == pytest.approx(first + second)
 
 
+def test_blocks_of_queries_go_over_the_rows_of_all_that_are_in_them() -> None:
+    """60 + 10 + 1 tokens: the second request has queries in both blocks, the others in one."""
+    requests = [Request(60, 0), Request(10, 100), Request(1, 5)]
+    assert blocks(requests, 71) == [64, 128, 64]
+    assert blocks(requests[:1], 60) == [0]
+    found = dict(zip(FEATURES, TOY.features(requests), strict=True))
+    assert found["block_flops"] == 4.0 * (64 * 60 + 128 * 110 + 64 * 6)
+
+
 def test_the_largest_function_divides() -> None:
     """With one request the pass costs most, with many their tokens do."""
-    flat, steep = Piece((5.0, *[0.0] * 9)), Piece((1.0, 0.0, 0.0, 0.1, 0.1, *[0.0] * 5))
+    flat, steep = Piece((5.0, *[0.0] * 10)), Piece((1.0, 0.0, 0.0, 0.1, 0.1, *[0.0] * 6))
     times = BatchTimes(TOY, {"decode": (flat, steep)})
     assert times.shares([Request(1)] * 2).piece == 0
     many = times.shares([Request(1)] * 10)
@@ -189,8 +198,8 @@ def test_the_order_of_requests_changes_no_share() -> None:
         (lambda: TOY.features([Request(1, 1000)]), "ends at 1001 tokens, .* a context of 1000"),
         (lambda: Request(0, 5), "a request of 0 new tokens on 5"),
         (lambda: Request(1, -1), "a request of 1 new tokens on -1"),
-        (lambda: Piece((1.0,)), "expected 10 of 0 or more"),
-        (lambda: Piece((-1.0, *[0.0] * 9)), "expected 10 of 0 or more"),
+        (lambda: Piece((1.0,)), "expected 11 of 0 or more"),
+        (lambda: Piece((-1.0, *[0.0] * 10)), "expected 11 of 0 or more"),
         (lambda: exact_parts([1.0], 0.0), "expected a time and weights above 0"),
         (lambda: exact_parts([0.0], 1.0), "expected a time and weights above 0"),
         (lambda: BatchTimes(TOY, {}).seconds([Request(1)]), "expected measured batches"),

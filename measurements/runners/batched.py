@@ -17,7 +17,7 @@ from tokcast.predictor.errors import InputError
 
 # All batches of a round are gone through so often, so that what slows the machine for some seconds
 # does not hit every repetition of one.
-N_SWEEPS = 4
+N_SWEEPS = 3
 
 
 class BatchedLlama(LlamaCpp):
