@@ -7,7 +7,11 @@ from typing import Annotated
 
 import typer
 
+<<<<<<< HEAD
 from tokcast.cli.commands import batching, fitting, hosts, measure, models, pages, plot
+=======
+from tokcast.cli.commands import fitting, hosts, measure, models, pages, plot, roofline, triage
+>>>>>>> main
 from tokcast.cli.render import plain
 from tokcast.cli.startup import HELP_NAMES, hide_types, skip_adapters, usage_error
 from tokcast.predictor.errors import InputError
@@ -29,6 +33,8 @@ for group in (
     batching,
     fitting,
     hosts,
+    triage,
+    roofline,
     plot,
     pages,
 ):

@@ -99,7 +99,7 @@ def source_of(
     """Return the functions for batches of one kind of run.
 
     Those of a file given, else fitted to the batches themselves where enough are measured, else
-    packaged ones. Raises InputError where there are none.
+    packaged ones, which were fitted to the packaged batches. Raises InputError where there are none.
     """
     if fit is None and (own := _own(batches, shape)) is not None:
         n = sum(bool(b.clean_seconds) for b in batches)
@@ -121,6 +121,8 @@ def source_of(
 
 def _own(batches: Sequence[MeasuredBatch], shape: BatchShape) -> BatchTimes | None:
     """Return functions fitted to batches, None where a phase that is asked about lacks enough."""
+    if not batches:
+        return None
     from tokcast.fits.batch_times import FEWEST, fit_times
 
     measured = [phase_of(b.requests) for b in batches if b.clean_seconds]
@@ -137,7 +139,8 @@ def attribute(request: Request) -> tuple[tuple[Attributed, ...], tuple[str, ...]
         shape = shapes.of(conditions)
         for b in batches:
             _check(request.file, b, shape)
-        source = source_of(conditions, batches, shape, request.fit)
+        own = () if request.file is None else batches
+        source = source_of(conditions, own, shape, request.fit)
         words.append(f"{conditions.model}: {source.words}.")
         for b in batches:
             predicted = source.times.seconds(b.requests, b.n_held)

@@ -29,7 +29,7 @@ def _rows(name: str, scores: Sequence[Compared]) -> list[tuple[str, ...]]:
     for c in scores:
         for who, s in (("fitted", c.own), ("token count", c.baseline)):
             better = _times_better(c) if who == "fitted" else ""
-            cells = (_percent(s.p50), _percent(s.p90), _percent(s.p99), f"{s.r2:.4f}", better)
+            cells = (_percent(s.p50), _percent(s.p90), _percent(s.p99), f"{s.r2:.3f}", better)
             rows.append((name, c.kind, str(s.n), who, *cells))
     return rows
 

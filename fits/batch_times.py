@@ -19,7 +19,7 @@ from tokcast.predictor.errors import InputError
 
 Floats = NDArray[np.float64]
 
-MOST_PIECES = 3
+MOST_PIECES = 2
 MOST_ROUNDS = 40
 # Log errors beyond this count less than their square.
 LOG_ERROR = 0.05
