@@ -7,11 +7,17 @@ from typing import Annotated
 
 import typer
 
-<<<<<<< HEAD
-from tokcast.cli.commands import batching, fitting, hosts, measure, models, pages, plot
-=======
-from tokcast.cli.commands import fitting, hosts, measure, models, pages, plot, roofline, triage
->>>>>>> main
+from tokcast.cli.commands import (
+    batching,
+    fitting,
+    hosts,
+    measure,
+    models,
+    pages,
+    plot,
+    roofline,
+    triage,
+)
 from tokcast.cli.render import plain
 from tokcast.cli.startup import HELP_NAMES, hide_types, skip_adapters, usage_error
 from tokcast.predictor.errors import InputError

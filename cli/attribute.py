@@ -136,6 +136,8 @@ def attribute(request: Request) -> tuple[tuple[Attributed, ...], tuple[str, ...]
     shapes = Shapes(request.offline)
     found, words = [], []
     for conditions, batches in by_conditions(_chosen(request)).items():
+        if request.batch is not None and all(b.batch != request.batch for b in batches):
+            continue
         shape = shapes.of(conditions)
         for b in batches:
             _check(request.file, b, shape)
