@@ -99,7 +99,7 @@ def source_of(
     """Return the functions for batches of one kind of run.
 
     Those of a file given, else fitted to the batches themselves where enough are measured, else
-    packaged ones, which were fitted to the packaged batches. Raises InputError where there are none.
+    packaged ones, which were fitted to the packaged batches. Raises InputError without any.
     """
     if fit is None and (own := _own(batches, shape)) is not None:
         n = sum(bool(b.clean_seconds) for b in batches)
