@@ -85,12 +85,17 @@ class BatchShape:
         lengths = [(r.n_new, r.n_past) for r in requests]
         if window == math.inf:
             # Query t of n sees what is cached, those before it and itself.
-            return [n * past + n * (n + 1) / 2 for n, past in lengths], [sum(x) for x in lengths]
+            return (
+                [n * past + n * (n + 1) / 2 for n, past in lengths],
+                [n + past for n, past in lengths],
+            )
         pairs = [
-            min(past + 1, window) if n == 1 else capped_sum(past + 1, 1, n, window)
+            (past + 1 if past < window else window)
+            if n == 1
+            else capped_sum(past + 1, 1, n, window)
             for n, past in lengths
         ]
-        return pairs, [min(past + n, window + n - 1) for n, past in lengths]
+        return pairs, [past + n if past < window else window + n - 1 for n, past in lengths]
 
     def expert_bytes(self, n_new: int) -> float:
         """Return the experts' bytes that so many tokens read beyond those of one."""
