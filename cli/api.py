@@ -48,6 +48,10 @@ def predict(
     bandwidth: Text | None = None,
     tflops: Text | None = None,
     memory: Text | None = None,
+    workload: str | None = None,
+    trace: str | None = None,
+    n_tasks: Text = 1000,
+    seed: Text = 1,
     offline: bool = False,
 ) -> Answer: ...
 
@@ -70,6 +74,10 @@ def predict(
     bandwidth: Text | None = None,
     tflops: Text | None = None,
     memory: Text | None = None,
+    workload: str | None = None,
+    trace: str | None = None,
+    n_tasks: Text = 1000,
+    seed: Text = 1,
     offline: bool = False,
 ) -> tuple[Answer, ...]: ...
 
@@ -91,13 +99,18 @@ def predict(
     bandwidth: Text | None = None,
     tflops: Text | None = None,
     memory: Text | None = None,
+    workload: str | None = None,
+    trace: str | None = None,
+    n_tasks: Text = 1000,
+    seed: Text = 1,
     offline: bool = False,
 ) -> Answer | tuple[Answer, ...]:
     """Return how fast a model runs on a host, as `tokcast predict` prints it.
 
     One model by its address gives an `Answer`, several give a tuple of them. `host` None is this
     machine. Lengths are tokens, `bandwidth` GB/s, `tflops` TFLOPS; `memory` is bytes, or text
-    such as "24G". Raises InputError for what can't be read or understood.
+    such as "24G". With a `workload` or a `trace` file, `tasks` of an answer says what whole tasks
+    take. Raises InputError for what can't be read or understood.
     """
     addresses = (model,) if isinstance(model, str) else tuple(model)
     request = predicting.Request(
@@ -118,6 +131,10 @@ def predict(
         memory=_maybe(memory),
         explain=False,
         offline=offline,
+        workload=workload,
+        trace=trace,
+        n_tasks=_text(n_tasks),
+        seed=_text(seed),
     )
     asked = predicting.parse(request)
     answers = tuple(predicting.answer(address, request, asked) for address in addresses)

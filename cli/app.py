@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from tokcast.cli.commands import (
+    batching,
     fitting,
     hosts,
     measure,
@@ -36,6 +37,7 @@ app = typer.Typer(
 for group in (
     models,
     measure,
+    batching,
     fitting,
     hosts,
     precision,

@@ -3,6 +3,7 @@
 import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from tokcast.cli.fitting import Fit, fit, memory_notes
 from tokcast.cli.options import (
@@ -27,6 +28,9 @@ from tokcast.predictor.roofline import Question, predict
 from tokcast.predictor.sources import open_model
 from tokcast.predictor.spec import ModelSpec
 from tokcast.predictor.terms import Run
+
+if TYPE_CHECKING:
+    from tokcast.cli.tasks import TaskForecast, TaskLoad
 
 DEFAULT_DEPTHS = (0, 4096, 16384)
 _EVIDENCE: tuple[Evidence, ...] = ("spec sheet only", "same chip family", "same host")
@@ -53,6 +57,10 @@ class Request:
     memory: str | None
     explain: bool
     offline: bool
+    workload: str | None = None
+    trace: str | None = None
+    n_tasks: str = "1000"
+    seed: str = "1"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +77,7 @@ class Asked:
     n_context: int | None
     host: Host
     host_notes: tuple[str, ...]
+    load: "TaskLoad | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +112,7 @@ class Answer:
     coefficients: str
     warnings: tuple[str, ...]
     calibration: str = ""
+    tasks: "TaskForecast | None" = None
 
     @property
     def host(self) -> Host:
@@ -143,6 +153,7 @@ def parse(request: Request) -> Asked:
         n_context=None if context is None else one_count(context, "-c"),
         host=host,
         host_notes=all_host_notes(host, notes),
+        load=_load(request),
     )
 
 
@@ -159,6 +170,26 @@ def several_devices_notes(host: Host) -> tuple[str, ...]:
         f"memory is that of {host.n_devices} devices, speed that of one: split by layer, they"
         " take turns and read the same bytes",
     )
+
+
+def _load(request: Request) -> "TaskLoad | None":
+    if request.workload is None and request.trace is None:
+        return None
+    from tokcast.cli.tasks import load_of
+
+    return load_of(request.workload, request.trace, request.n_tasks, request.seed)
+
+
+def _tasks(
+    spec: ModelSpec, asked: Asked, run: Run, applied: Applied, memory: Fit
+) -> "TaskForecast | None":
+    if asked.load is None:
+        return None
+    from tokcast.cli.tasks import forecast
+
+    setting = (asked.n_ubatch, asked.type_k, asked.type_v, asked.flash_attention)
+    q = Question(Workload("decode", 1, 0, *setting), applied.host, run)
+    return forecast(spec, q, applied.coefficients, memory, asked.n_context, asked.load)
 
 
 def _depths(spec: ModelSpec, asked: Asked) -> tuple[int, ...]:
@@ -277,9 +308,16 @@ def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> 
         n_ubatch=asked.n_ubatch,
         flash_attention=asked.flash_attention,
     )
-    digest = coefficients.digest
     return Answer(
-        spec, asked, run, forecasts, memory, digest, tuple(dict.fromkeys(warnings)), found.summary
+        spec=spec,
+        asked=asked,
+        run=run,
+        forecasts=forecasts,
+        fit=memory,
+        coefficients=coefficients.digest,
+        warnings=tuple(dict.fromkeys(warnings)),
+        calibration=found.summary,
+        tasks=_tasks(spec, asked, run, found, memory),
     )
 
 

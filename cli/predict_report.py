@@ -127,6 +127,10 @@ def _bench_table(answers: Sequence[Answer]) -> Table:
 
 def single(a: Answer, explain: bool) -> Report:
     """Return the report for one model."""
+    if a.tasks is not None:
+        from tokcast.cli.tasks_report import task_report
+
+        return task_report(a, a.tasks, _verdict(a)[0], (*_noted(a.warnings), *_source_notes(a)))
     tables = [_table(a)]
     if explain:
         tables += [memory_table(a.fit), *(ledger_table(f, f.label) for f in a.forecasts)]
@@ -194,6 +198,11 @@ def _best(ranked: Sequence[Answer]) -> str:
 
 def comparison(answers: Sequence[Answer], explain: bool) -> Report:
     """Return the report for several models on one host, fastest that fits first."""
+    timed = [(a, a.tasks) for a in answers if a.tasks is not None]
+    if timed:
+        from tokcast.cli.tasks_report import task_comparison
+
+        return task_comparison(timed, _source_notes(timed[0][0])[1:])
     ranked = sorted(answers, key=_best_first)
     tables = [_compared(ranked)]
     if explain:

@@ -207,3 +207,18 @@ def count(n: int) -> str:
     if n < 1024 or n % 256:
         return str(n)
     return f"{n / 1024:.2f}".rstrip("0").rstrip(".") + "k"
+
+
+def duration(seconds: float) -> str:
+    """Return a time in the unit that keeps it short: ms, s, min, h or days."""
+    for unit, name in ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s")):
+        # Two of a unit at least, so that little is lost to rounding.
+        if seconds >= 2 * unit:
+            return f"{_three(seconds / unit)} {name}"
+    return f"{_three(seconds)} s" if seconds >= 0.995 else f"{1e3 * seconds:.0f} ms"
+
+
+def _three(value: float) -> str:
+    if value >= 99.5:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 9.95 else f"{value:.2f}"

@@ -7,9 +7,9 @@ import pytest
 from tokcast.fits.released import released
 from tokcast.hosts.match import find
 from tokcast.predictor.errors import InputError
+from tokcast.predictor.presets import names, preset
 from tokcast.predictor.select.candidate import Candidate
 from tokcast.predictor.select.candidates import of_catalogue
-from tokcast.predictor.select.presets import names, preset
 from tokcast.predictor.select.ranking import best_of_each, front, goal_of, ppl_ratio, ranked
 from tokcast.predictor.select.rows import Judge, Row, Setup
 from tokcast.predictor.select.types import GOOD_LOSS, type_loss

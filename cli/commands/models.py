@@ -1,10 +1,21 @@
 """What `predict`, `select` and `inspect` take."""
 
+from typing import Annotated
+
 import typer
 
 from tokcast.cli import arguments as arg
 
 app = typer.Typer()
+
+TraceFile = Annotated[
+    str | None,
+    typer.Option("--trace", metavar="FILE", help="Requests recorded by you, as tasks to time."),
+]
+Tasks = Annotated[
+    str, typer.Option("--tasks", metavar="N", help="Tasks that a workload or trace is timed with.")
+]
+Seed = Annotated[str, typer.Option("--seed", metavar="N", help="Seed of the tasks drawn.")]
 
 
 def _on_hub(address: str) -> str:
@@ -31,6 +42,10 @@ def predict(
     bandwidth: arg.Bandwidth = None,
     tflops: arg.Tflops = None,
     memory: arg.Memory = None,
+    workload: arg.WorkloadName = None,
+    trace: TraceFile = None,
+    n_tasks: Tasks = "1000",
+    seed: Seed = "1",
     explain: arg.Explain = False,
     offline: arg.Offline = False,
     output: arg.Output = "table",
@@ -59,6 +74,10 @@ def predict(
         memory=memory,
         explain=explain,
         offline=offline,
+        workload=workload,
+        trace=trace,
+        n_tasks=n_tasks,
+        seed=seed,
     )
     raise typer.Exit(command.run(request, output))
 
