@@ -3,18 +3,20 @@
 import re
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tokcast.fits.loading import loading_seconds
-from tokcast.fits.observations import is_windowed, works_of
+from tokcast.fits.observations import is_windowed, spec_of, works_of
+from tokcast.fits.released import released
 from tokcast.hosts.registry import chip, names
 from tokcast.measurements.energy_cleaning import EnergyRule, check_energy, watts_of
 from tokcast.measurements.energy_rows import EnergyRow
 from tokcast.predictor.catalogue import gguf_file_type, known_name
-from tokcast.predictor.energy import Activity
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Work, Workload, total
+from tokcast.predictor.power import Activity
+from tokcast.predictor.roofline import Question, predict
 from tokcast.predictor.terms import Run
 
 # Of a process whose mean power was read, loading the model may take so much of the time.
@@ -51,9 +53,14 @@ _SAME_SHAPE = {
 }
 
 
+Loads = tuple[tuple[Workload, float], ...]
+
+
 @dataclass(frozen=True, slots=True)
 class EnergyObservation:
-    """One configuration whose mean power was read; `seconds` of `activity` are as measured.
+    """One configuration whose mean power was read; the seconds of `activity` are as measured.
+
+    A request's are divided between its phases as they are predicted.
 
     `n_tokens` are what joules are counted by: generated ones of a request or in decode, prompt
     tokens in prefill.
@@ -70,7 +77,7 @@ class EnergyObservation:
     watts: float
     limit_w: float | None
     source: str
-    workloads: tuple[tuple[Workload, float], ...]
+    loads: Loads
     size_ratio: float
 
     @property
@@ -112,7 +119,7 @@ def model_of(r: EnergyRow) -> str | None:
     return known_name(name)
 
 
-def _loads(r: EnergyRow) -> tuple[tuple[Workload, float], ...]:
+def _loads(r: EnergyRow) -> Loads:
     """Return the workloads of a row and how often each ran."""
     flash = r.flash_attn != 0
     ubatch = int(r.n_ubatch or 512)
@@ -131,19 +138,44 @@ def _loads(r: EnergyRow) -> tuple[tuple[Workload, float], ...]:
     )
 
 
-def _seconds(r: EnergyRow, n_tokens: float) -> float:
-    return r.duration_s or 0.0 if r.phase == "request" else n_tokens / (r.tok_s or 1.0)
+def _seconds(r: EnergyRow, n_tokens: float, split: dict[str, float]) -> dict[str, float]:
+    """Return the measured seconds of each phase; a request's divided as predicted."""
+    if r.phase != "request":
+        return {r.phase: n_tokens / (r.tok_s or 1.0)}
+    whole = sum(split.values())
+    return {phase: (r.duration_s or 0.0) * s / whole for phase, s in split.items()}
 
 
 def _activity(
-    works: Iterable[tuple[Workload, float, tuple[Work, ...]]], seconds: float
+    works: Iterable[tuple[Workload, float, tuple[Work, ...]]], seconds: dict[str, float]
 ) -> Activity:
     n_bytes, flops = 0.0, {"prefill": 0.0, "decode": 0.0}
     for load, times, parts in works:
         moved, operations = total(parts)
         n_bytes += times * moved
         flops[load.phase] += times * operations
-    return Activity(seconds, n_bytes, flops["decode"], flops["prefill"])
+    return Activity(
+        seconds.get("decode", 0.0),
+        seconds.get("prefill", 0.0),
+        n_bytes,
+        flops["decode"],
+        flops["prefill"],
+    )
+
+
+def predicted_seconds(
+    model_id: str, file_type: str, host: Host, run: Run, loads: Loads
+) -> dict[str, float]:
+    """Return the predicted seconds of each phase, with llama.cpp for runtimes without a fit."""
+    spec = spec_of(model_id, file_type)
+    if spec is None:
+        raise AssertionError("an observation has a model")
+    run = replace(run, runtime="llama.cpp") if run.runtime != "mlx" else run
+    found: dict[str, float] = {}
+    for load, times in loads:
+        seconds = predict(spec, Question(load, host, run), released()).seconds
+        found[load.phase] = found.get(load.phase, 0.0) + times * seconds
+    return found
 
 
 def _year(r: EnergyRow) -> float | None:
@@ -177,6 +209,7 @@ def _observation(r: EnergyRow) -> EnergyObservation | EnergyRule:
     known = [(load, n, works) for load, n, works in parts if works is not None]
     if len(known) < len(parts):
         return UNKNOWN_MODEL
+    split = predicted_seconds(model_id, file_type, chip(r.chip), run, loads)
     n_tokens = float(loads[0][0].n_prompt) if r.phase == "prefill" else (r.n_gen or 1.0)
     return EnergyObservation(
         host=chip(r.chip),
@@ -185,12 +218,12 @@ def _observation(r: EnergyRow) -> EnergyObservation | EnergyRule:
         phase=r.phase,
         model_id=model_id,
         file_type=file_type,
-        activity=_activity(known, _seconds(r, n_tokens)),
+        activity=_activity(known, _seconds(r, n_tokens, split)),
         n_tokens=n_tokens,
         watts=watts,
         limit_w=r.power_limit_w,
         source=r.source,
-        workloads=loads,
+        loads=loads,
         size_ratio=r.size_ratio,
     )
 

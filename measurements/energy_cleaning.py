@@ -9,6 +9,8 @@ from tokcast.measurements.energy_rows import EnergyRow
 # Joules a token, watts and tokens/s of one row may disagree by so much: printed figures are
 # rounded, and a request's time holds its prompt.
 MOST_DISAGREEMENT = 1.5
+# Of a process whose mean power is printed, generating takes at least so much.
+SHORTEST_RUN = 0.75
 # A board may draw a little more than its limit for a while.
 LIMIT_MARGIN = 1.15
 
@@ -68,6 +70,12 @@ def _above_limit(r: EnergyRow) -> bool:
     return r.power_w > LIMIT_MARGIN * r.power_limit_w * (r.n_devices or 1)
 
 
+def _mostly_loading(r: EnergyRow) -> bool:
+    if r.phase != "decode" or not (r.n_gen and r.tok_s and r.duration_s):
+        return False
+    return r.n_gen / r.tok_s < SHORTEST_RUN * r.duration_s
+
+
 ENERGY_RULES: tuple[EnergyRule, ...] = (
     EnergyRule(
         "unknown-kind", "what the meter covers is not one of the known kinds", lambda r: not r.kind
@@ -94,9 +102,7 @@ ENERGY_RULES: tuple[EnergyRule, ...] = (
         "drafted tokens: a token is not a pass",
         _noted(r"\bMTP\b", "multi-token-prediction draft", "speculative decoding"),
     ),
-    EnergyRule(
-        "clock-lock", "clocks held by hand", _noted("clock lock")
-    ),
+    EnergyRule("clock-lock", "clocks held by hand", _noted("clock lock")),
     EnergyRule("host-bound", "waits for the processor", _noted("host-bound")),
     EnergyRule("peak-samples", "a high percentile, not the mean", _noted("95th percentile")),
     EnergyRule("open-loop", "idle gaps inside", _noted("open-loop")),
@@ -117,6 +123,11 @@ ENERGY_RULES: tuple[EnergyRule, ...] = (
         "no-length",
         "lengths of a request are not stated",
         lambda r: r.phase == "request" and not (r.n_prompt and r.n_gen and r.duration_s),
+    ),
+    EnergyRule(
+        "mostly-loading",
+        "generating took too little of the process whose mean power is printed",
+        _mostly_loading,
     ),
     EnergyRule(
         "no-speed",
