@@ -7,7 +7,9 @@ An example is a line `$ tokcast …` in a fenced block marked `console`; what fo
 such line or the fence, is its output on a screen of 80 columns, without a network. Examples that
 name a real file need `make oracles`. Between marks such as `<!-- rules -->` and `<!-- /rules -->`
 stands a table made from the project's own data: `accuracy` from `fits/data/scores.json`, which
-`tokcast fit` makes, and `rules` from `measurements/cleaning.py`.
+`tokcast fit` makes, `energy` and `limits` from `fits/data/energy.json`, which `tokcast energy
+evaluate --save` makes, `exponents` and `laws` from `fits/data/scaling.json`, which `tokcast scaling
+--save` makes, `rules` and `energy_rules` from the cleaning rules of `measurements`.
 """
 
 import argparse
@@ -25,6 +27,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ORACLES = Path(os.environ.get("TOKCAST_ORACLES") or ROOT / "build" / "oracles")
 SCORES = ROOT / "fits" / "data" / "scores.json"
+ENERGY = ROOT / "fits" / "data" / "energy.json"
 Table = tuple[tuple[str, ...], ...]
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _MADE = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
@@ -105,7 +108,7 @@ def refreshed(text: str) -> str:
 
 
 def _made(match: re.Match[str]) -> str:
-    table = {"accuracy": accuracy, "rules": rules}[match[2]]()
+    table = TABLES[match[2]]()
     return match[1] + markdown(table) + match[3] if table else match[0]
 
 
@@ -138,6 +141,83 @@ def rules() -> Table:
     from tokcast.measurements.cleaning import RULES
 
     return (("rule", "why the row is not used"), *((f"`{r.name}`", r.reason) for r in RULES))
+
+
+def energy_rules() -> Table:
+    """Return the reasons for which an energy row is kept out of the fit."""
+    from tokcast.measurements.energy_cleaning import ENERGY_RULES
+
+    columns = ("rule", "why the row is not used")
+    return (columns, *((f"`{r.name}`", r.reason) for r in ENERGY_RULES))
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f} %"
+
+
+def energy() -> Table:
+    """Return the held-out errors of energy."""
+    columns = ("left out", "meter", "phase", "rows", "chips", "power", "TDP", "in 80 %")
+    columns += ("J/token", "TDP x time", "inside 80 %")
+    made = []
+    for s in json.loads(ENERGY.read_bytes())["scores"]:
+        errors = [(s[k] or {}).get("mape") for k in ("watts", "tdp_watts", "joules", "tdp_joules")]
+        cells = [_shown(e) for e in errors]
+        cells.insert(2, _shown(s["inside_watts"]))
+        sizes = (f"{s['watts']['n']:,}", str(s["watts"]["n_hosts"]))
+        named = (s["left_out"], s["meter"], s["phase"])
+        made.append((*named, *sizes, *cells, _shown(s["inside_joules"])))
+    return (columns, *made)
+
+
+def limits() -> Table:
+    """Return how the best power limit of sweeps left out is predicted."""
+    columns = ("chip", "sweep", "best", "predicted", "steps", "speed", "energy", "saves")
+    return (
+        columns,
+        *(
+            (
+                s["sweep"]["chip"],
+                s["sweep"]["name"],
+                f"{s['measured_w']:.0f} W",
+                f"{s['predicted_w']:.0f} W",
+                f"{s['steps']:.0f}",
+                _shown(s["speed_mape"]),
+                _shown(s["energy_mape"]),
+                f"{100 * s['saved']:.0f} %",
+            )
+            for s in json.loads(ENERGY.read_bytes())["limits"]
+        ),
+    )
+
+
+def _law_table(which: str) -> Table:
+    from tokcast.cli.scaling import exponent_table, law_table
+    from tokcast.fits.scaling_released import released_laws
+
+    table = {"exponents": exponent_table, "laws": law_table}[which](released_laws())
+    return (table.columns, *table.rows)
+
+
+def exponents() -> Table:
+    """Return the exponents of the scaling laws with their intervals."""
+    return _law_table("exponents")
+
+
+def laws() -> Table:
+    """Return the scaling laws' rows, errors and bends."""
+    return _law_table("laws")
+
+
+TABLES = {
+    "accuracy": accuracy,
+    "rules": rules,
+    "energy_rules": energy_rules,
+    "energy": energy,
+    "limits": limits,
+    "exponents": exponents,
+    "laws": laws,
+}
 
 
 def markdown(table: Table) -> str:
