@@ -7,7 +7,18 @@ from typing import Annotated
 
 import typer
 
-from tokcast.cli.commands import energy, fitting, hosts, measure, models, pages, plot, scaling
+from tokcast.cli.commands import (
+    energy,
+    fitting,
+    hosts,
+    measure,
+    models,
+    pages,
+    plot,
+    roofline,
+    scaling,
+    triage,
+)
 from tokcast.cli.render import plain
 from tokcast.cli.startup import HELP_NAMES, hide_types, skip_adapters, usage_error
 from tokcast.predictor.errors import InputError
@@ -30,6 +41,8 @@ for group in (
     energy,
     scaling,
     hosts,
+    triage,
+    roofline,
     plot,
     pages,
 ):

@@ -9,7 +9,8 @@ name a real file need `make oracles`. Between marks such as `<!-- rules -->` and
 stands a table made from the project's own data: `accuracy` from `fits/data/scores.json`, which
 `tokcast fit` makes, `energy` and `limits` from `fits/data/energy.json`, which `tokcast energy
 evaluate --save` makes, `exponents` and `laws` from `fits/data/scaling.json`, which `tokcast scaling
---save` makes, `rules` and `energy_rules` from the cleaning rules of `measurements`.
+--save` makes, `rules` and `energy_rules` from the cleaning rules of `measurements`, and `roofline`,
+the formulas with their published figures, from `predictor/roofs/data/formulas_*.toml`.
 """
 
 import argparse
@@ -108,8 +109,16 @@ def refreshed(text: str) -> str:
 
 
 def _made(match: re.Match[str]) -> str:
-    table = TABLES[match[2]]()
-    return match[1] + markdown(table) + match[3] if table else match[0]
+    made = TABLES[match[2]]()
+    text = made if isinstance(made, str) else markdown(made) if made else ""
+    return match[1] + text + match[3] if text else match[0]
+
+
+def roofline() -> str:
+    """Return the formulas of rooflines, each with its published figures and ours."""
+    from tokcast.cli.roofline_figures import page
+
+    return page()
 
 
 def accuracy() -> Table:
@@ -217,11 +226,14 @@ TABLES = {
     "limits": limits,
     "exponents": exponents,
     "laws": laws,
+    "roofline": roofline,
 }
 
 
 def markdown(table: Table) -> str:
-    """Return rows, the first one a header, as Markdown."""
+    """Return rows, the first one a header, as Markdown; nothing for no rows."""
+    if not table:
+        return ""
     columns, *rows = table
     lines = (columns, ("---",) * len(columns), *rows)
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)
