@@ -52,6 +52,10 @@ def predict(
     trace: str | None = None,
     n_tasks: Text = 1000,
     seed: Text = 1,
+    energy: bool = False,
+    price: Text | None = None,
+    grid: Text | None = None,
+    power_limit: Text | None = None,
     offline: bool = False,
 ) -> Answer: ...
 
@@ -78,6 +82,10 @@ def predict(
     trace: str | None = None,
     n_tasks: Text = 1000,
     seed: Text = 1,
+    energy: bool = False,
+    price: Text | None = None,
+    grid: Text | None = None,
+    power_limit: Text | None = None,
     offline: bool = False,
 ) -> tuple[Answer, ...]: ...
 
@@ -103,14 +111,19 @@ def predict(
     trace: str | None = None,
     n_tasks: Text = 1000,
     seed: Text = 1,
+    energy: bool = False,
+    price: Text | None = None,
+    grid: Text | None = None,
+    power_limit: Text | None = None,
     offline: bool = False,
 ) -> Answer | tuple[Answer, ...]:
     """Return how fast a model runs on a host, as `tokcast predict` prints it.
 
     One model by its address gives an `Answer`, several give a tuple of them. `host` None is this
     machine. Lengths are tokens, `bandwidth` GB/s, `tflops` TFLOPS; `memory` is bytes, or text
-    such as "24G". With a `workload` or a `trace` file, `tasks` of an answer says what whole tasks
-    take. Raises InputError for what can't be read or understood.
+    such as "24G", `price` money a kWh, `grid` a country's code or grams of CO2 a kWh,
+    `power_limit` watts. With a `workload` or a `trace` file, `tasks` of an answer says what whole
+    tasks take. Raises InputError for what can't be read or understood.
     """
     addresses = (model,) if isinstance(model, str) else tuple(model)
     request = predicting.Request(
@@ -135,6 +148,10 @@ def predict(
         trace=trace,
         n_tasks=_text(n_tasks),
         seed=_text(seed),
+        energy=energy,
+        price=_maybe(price),
+        grid=_maybe(grid),
+        power_limit=_maybe(power_limit),
     )
     asked = predicting.parse(request)
     answers = tuple(predicting.answer(address, request, asked) for address in addresses)

@@ -9,6 +9,7 @@ import typer
 
 from tokcast.cli.commands import (
     batching,
+    energy,
     fitting,
     hosts,
     measure,
@@ -17,6 +18,7 @@ from tokcast.cli.commands import (
     plot,
     precision,
     roofline,
+    scaling,
     triage,
 )
 from tokcast.cli.render import plain
@@ -39,6 +41,8 @@ for group in (
     measure,
     batching,
     fitting,
+    energy,
+    scaling,
     hosts,
     precision,
     triage,

@@ -15,6 +15,7 @@ from tokcast.cli.options import (
     one_count,
     runtime_of,
 )
+from tokcast.cli.predict_energy import EnergyAnswer, EnergyAsked, asked_of, with_energy
 from tokcast.cli.progress import Progress
 from tokcast.cli.render import render
 from tokcast.fits.calibrated import Applied, apply
@@ -61,6 +62,10 @@ class Request:
     trace: str | None = None
     n_tasks: str = "1000"
     seed: str = "1"
+    energy: bool = False
+    price: str | None = None
+    grid: str | None = None
+    power_limit: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +83,7 @@ class Asked:
     host: Host
     host_notes: tuple[str, ...]
     load: "TaskLoad | None" = None
+    energy: EnergyAsked | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +119,7 @@ class Answer:
     warnings: tuple[str, ...]
     calibration: str = ""
     tasks: "TaskForecast | None" = None
+    energy: EnergyAnswer | None = None
 
     @property
     def host(self) -> Host:
@@ -154,6 +161,7 @@ def parse(request: Request) -> Asked:
         host=host,
         host_notes=all_host_notes(host, notes),
         load=_load(request),
+        energy=asked_of(request.energy, request.price, request.grid, request.power_limit),
     )
 
 
@@ -291,6 +299,9 @@ def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> 
         for depth in depths
         for n_gen, load in _workloads(asked, depth)
     )
+    energy = None
+    if asked.energy is not None:
+        forecasts, energy = with_energy(forecasts, asked.host, run.backend, asked.energy)
     n_context = asked.n_context or max(depths) + max((*asked.n_prompts, *asked.n_gens))
     warnings = (
         *spec.warnings,
@@ -318,6 +329,7 @@ def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> 
         warnings=tuple(dict.fromkeys(warnings)),
         calibration=found.summary,
         tasks=_tasks(spec, asked, run, found, memory),
+        energy=energy,
     )
 
 
