@@ -1,0 +1,150 @@
+"""Estimating the shares of the energy roofline: meters first, chips shrunk towards them.
+
+The logarithm of each share is that of its meter, plus what the chip under its backend differs
+by, which a Gaussian prior pulls to zero; the meter's has a wide prior of its own. Readings of
+different meters share nothing. Residuals in log watts count as |x| where they are large, so that
+a wrong row cannot pull far, and a chip measured n times as n ** 0.5.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+import numpy.typing as npt
+from scipy.optimize import least_squares
+
+from tokcast.fits.energy_observations import EnergyObservation
+from tokcast.predictor.power import (
+    BEND,
+    PowerTerms,
+    features_of,
+    meter_of,
+    reference_watts,
+)
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.intp]
+
+NAMES = tuple(f.name for f in fields(PowerTerms))
+# Prior centre, and prior widths in log units of a meter's and of a chip's shares. A chip draws
+# about its published power at most; half of it when busy; moving bytes at the full bandwidth
+# and prefilling at the full FP32 rate a third of it each; a generated token's operations run at
+# a few percent of that rate.
+CENTRE = PowerTerms(0.25, 0.3, 10.0, 0.6, 0.3, 1.0)
+METER_WIDTH = np.array([0.6, 0.6, 0.6, 0.6, 0.6, 0.1])
+CHIP_WIDTH = np.array([0.35, 0.35, 0.35, 0.35, 0.35, 0.12])
+SCALE = 0.06
+HOST_POWER = 0.5
+# A limit this far below the reference power holds the chip down: what it draws is the limit's.
+HELD_DOWN = 0.97
+
+
+def is_free(o: EnergyObservation) -> bool:
+    """Return whether a reading is of a chip with a published power, not held below it."""
+    reference = reference_watts(o.host, o.limit_w)
+    return reference is not None and (o.limit_w is None or o.limit_w >= HELD_DOWN * reference)
+
+
+def unit_of(o: EnergyObservation) -> str:
+    """Return the name of what has shares of its own: a chip under a backend."""
+    return f"{o.host.name}|{o.run.backend}"
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyDesign:
+    """Readings as arrays: features (n, 5), log shares of the reference power, what raises the cap.
+
+    `meters` and `units` name each row's (n,).
+    """
+
+    features: Floats
+    log_share: Floats
+    raised: Floats
+    meters: tuple[str, ...]
+    units: tuple[str, ...]
+
+    def take(self, rows: Rows) -> "EnergyDesign":
+        """Return the design of some rows."""
+        return EnergyDesign(
+            self.features[rows],
+            self.log_share[rows],
+            self.raised[rows],
+            tuple(self.meters[i] for i in rows),
+            tuple(self.units[i] for i in rows),
+        )
+
+
+def energy_design(observations: Sequence[EnergyObservation]) -> EnergyDesign:
+    """Return the design of readings that `is_free`."""
+    references = [reference_watts(o.host, o.limit_w) or np.nan for o in observations]
+    limits = [(o.limit_w or 0.0) / r for o, r in zip(observations, references, strict=True)]
+    return EnergyDesign(
+        features=np.array([features_of(o.activity, o.host) for o in observations]),
+        log_share=np.log([o.watts / r for o, r in zip(observations, references, strict=True)]),
+        raised=np.maximum(1.0, limits),
+        meters=tuple(meter_of(o.host) for o in observations),
+        units=tuple(map(unit_of, observations)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class EnergyFit:
+    """Log shares of each meter and of each unit (6,), and the rows behind them."""
+
+    meters: dict[str, Floats]
+    units: dict[str, Floats]
+    n: int
+
+    def shares(self, meter: str, unit: str) -> Floats:
+        """Return the log shares that hold for a unit: its own, its meter's, the prior centre's."""
+        return self.units.get(unit, self.meters.get(meter, _centre()))
+
+
+def _centre() -> Floats:
+    return np.log([getattr(CENTRE, name) for name in NAMES])
+
+
+def _log_share(log_terms: Floats, features: Floats, raised: Floats) -> Floats:
+    """Return log shares of the reference power, (n,); as `power_of` joins them."""
+    terms = np.exp(log_terms)
+    free = (features * terms[:, :5]).sum(axis=1)
+    cap = terms[:, 5] * raised
+    return np.asarray(-np.log(free**-BEND + cap**-BEND) / BEND)
+
+
+def fit_energy(d: EnergyDesign) -> EnergyFit:
+    """Return the shares that best explain the readings: least squares from the prior's centre."""
+    meters, units = sorted(set(d.meters)), sorted(set(d.units))
+    meter_of_unit = dict(zip(d.units, d.meters, strict=True))
+    place = np.array([units.index(u) for u in d.units])
+    parent = np.array([meters.index(meter_of_unit[u]) for u in units])
+    n = Counter(d.units)
+    weight = np.array([n[u] ** (-HOST_POWER / 2) for u in d.units])
+    n_meter = len(meters) * len(NAMES)
+
+    def parts(v: Floats) -> tuple[Floats, Floats]:
+        return v[:n_meter].reshape(-1, len(NAMES)), v[n_meter:].reshape(-1, len(NAMES))
+
+    def losses(v: Floats) -> Floats:
+        of_meter, of_unit = parts(v)
+        log_terms = (_centre() + of_meter)[parent] + of_unit
+        z = (d.log_share - _log_share(log_terms[place], d.features, d.raised)) / SCALE
+        robust = np.sign(z) * np.sqrt(2 * (np.sqrt(1 + z**2) - 1))
+        pulls = ((of_unit / CHIP_WIDTH).ravel(), (of_meter / METER_WIDTH).ravel())
+        return np.concatenate([robust * weight, *pulls])
+
+    found = least_squares(losses, np.zeros(n_meter + len(units) * len(NAMES)))
+    of_meter, of_unit = parts(found.x)
+    log_meters = _centre() + of_meter
+    return EnergyFit(
+        meters=dict(zip(meters, log_meters, strict=True)),
+        units=dict(zip(units, log_meters[parent] + of_unit, strict=True)),
+        n=len(d.units),
+    )
+
+
+def predict_log_share(fitted: EnergyFit, d: EnergyDesign) -> Floats:
+    """Return the log shares of the reference power that a fit predicts, (n,)."""
+    log_terms = [fitted.shares(m, u) for m, u in zip(d.meters, d.units, strict=True)]
+    return _log_share(np.array(log_terms), d.features, d.raised)
