@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tokcast.cli.commands import energy, fitting, hosts, measure, models, pages, plot
+from tokcast.cli.commands import energy, fitting, hosts, measure, models, pages, plot, training
 from tokcast.cli.render import plain
 from tokcast.cli.startup import HELP_NAMES, hide_types, skip_adapters, usage_error
 from tokcast.predictor.errors import InputError
@@ -28,6 +28,7 @@ for group in (
     measure,
     fitting,
     energy,
+    training,
     hosts,
     plot,
     pages,

@@ -112,6 +112,8 @@ def _run_of(event: dict[str, Any], conditions: Conditions) -> TrainRun:
         n_threads=conditions.n_threads,
         cpu=f"{conditions.host.name} ({conditions.host.architecture})",
         n_cores=conditions.host.n_cores or conditions.n_threads,
+        peak_flops_per_s=conditions.host.fp32_flops_per_s or 0.0,
+        peak_bytes_per_s=conditions.host.bytes_per_s,
         torch=event["torch"],
         date=datetime.datetime.now(datetime.UTC).date().isoformat(),
     )

@@ -63,7 +63,8 @@ class TrainRun:
     """A point's times in seconds a step, and where they were taken.
 
     `seconds` is the median of `n_repeats` steps after warming up, `fastest` and `slowest` bound
-    them. `n_threads` is a process's own.
+    them. `n_threads` is a process's own. The peaks are of the whole processor, as they were
+    detected.
     """
 
     point: TrainPoint
@@ -74,6 +75,8 @@ class TrainRun:
     n_threads: int
     cpu: str
     n_cores: int
+    peak_flops_per_s: float
+    peak_bytes_per_s: float
     torch: str
     date: str
 
@@ -81,13 +84,13 @@ class TrainRun:
 _POINT = tuple(f.name for f in fields(TrainPoint))
 COLUMNS = _POINT + tuple(f.name for f in fields(TrainRun) if f.name != "point")
 _WORDS = frozenset({"family", "strategy", "cpu", "torch", "date"})
-_SECONDS = frozenset({"seconds", "fastest", "slowest"})
+_REALS = frozenset({"seconds", "fastest", "slowest", "peak_flops_per_s", "peak_bytes_per_s"})
 
 
 def _value(name: str, text: str) -> Any:
     if name in _WORDS:
         return text
-    value = float(text) if name in _SECONDS else int(text)
+    value = float(text) if name in _REALS else int(text)
     if not math.isfinite(value) or value <= 0:
         raise ValueError(f"{name} is {text!r}, expected a number above 0")
     return value
