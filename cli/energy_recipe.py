@@ -10,6 +10,7 @@ from tokcast.cli.options import host_of, number, one_count
 from tokcast.hosts.links import link_bytes_per_s
 from tokcast.hosts.quantity import parse_bandwidth
 from tokcast.hosts.registry import names
+from tokcast.predictor.catalogue import known_name
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.text import printable
@@ -17,6 +18,7 @@ from tokcast.predictor.training.config import from_config
 from tokcast.predictor.training.forecast import TrainQuestion
 from tokcast.predictor.training.law import Device, Laws, device_of, processor_of
 from tokcast.predictor.training.layout import MAX_DEVICES, Layout, Link, parse
+from tokcast.predictor.training.named import from_catalogue
 from tokcast.predictor.training.shape import TrainShape
 from tokcast.predictor.training.work import BYTES_OF, Step
 
@@ -69,7 +71,7 @@ def asked(request: Request, laws: Laws) -> Asked:
     path = Path(request.config)
     if path.suffix.lower() == ".toml":
         path, request = _with_recipe(path, request)
-    shape, notes = from_config(_json(path), str(path))
+    shape, notes = _shape(path)
     host, host_notes = host_of(request.host, request.bandwidth, request.tflops, request.memory)
     # "4x A100" says how many as well.
     n_devices = _devices(request, host)
@@ -89,6 +91,14 @@ def asked(request: Request, laws: Laws) -> Asked:
     return Asked(question, host, n_steps, (*notes, *host_notes, *power_notes))
 
 
+def _shape(path: Path) -> tuple[TrainShape, tuple[str, ...]]:
+    """Return the model of a config.json, or of the catalogue where no such file is."""
+    name = known_name(path.name)
+    if name is not None and not path.exists():
+        return from_catalogue(name), ()
+    return from_config(_json(path), str(path))
+
+
 def _with_recipe(path: Path, request: Request) -> tuple[Path, Request]:
     """Return the recipe's model and its values, under those that were typed."""
     import tomllib
@@ -105,7 +115,10 @@ def _with_recipe(path: Path, request: Request) -> tuple[Path, Request]:
         )
     model = table.pop("model", None)
     if not isinstance(model, str):
-        raise InputError(f"{path}: model is missing; expected the path of its config.json")
+        raise InputError(
+            f"{path}: model is missing; expected the path of its config.json, or a name of the"
+            " catalogue"
+        )
     given = {name: _as_text(path, name, value) for name, value in table.items()}
     typed = {n: getattr(request, n) for n in RECIPE if getattr(request, n) is not None}
     return path.parent / model, replace(request, **(given | typed))
@@ -129,7 +142,7 @@ def _text(path: Path) -> str:
             raw = file.read(_MOST_FILE_BYTES + 1)
     except OSError as error:
         raise InputError(
-            f"--config {path}: {error.strerror or error}; expected a config.json or a TOML recipe"
+            f"--config {path}: {error.strerror or error}; expected a config.json, a TOML recipe or a name of the catalogue"
         ) from None
     if len(raw) > _MOST_FILE_BYTES:
         raise InputError(f"--config {path}: over 1 MiB; expected a config.json or a TOML recipe")

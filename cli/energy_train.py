@@ -8,7 +8,7 @@ from tokcast.cli.energy_recipe import Asked, Request, asked
 from tokcast.cli.fitting import available_bytes
 from tokcast.cli.progress import clock_text
 from tokcast.cli.render import Report, Table, check_format, params, rate, render, size
-from tokcast.fits.training_scores import released_laws
+from tokcast.fits.training_release import released_laws
 from tokcast.predictor.training.forecast import LEVEL, Range, TrainForecast, TrainQuestion, forecast
 from tokcast.predictor.training.law import Laws
 from tokcast.predictor.training.work import held_bytes
@@ -75,7 +75,8 @@ def _memory_words(q: TrainQuestion, need: float, there: float | None) -> str:
     most = largest_batch(q, there)
     if most:
         return f"Does not fit: {size(need)} a device, {size(there)} there; --batch {most} would"
-    hint = "" if q.step.recomputes else ", or --recompute"
+    again = replace(q, step=replace(q.step, recomputes=True))
+    hint = ", or --recompute" if largest_batch(again, there) else ""
     return (
         f"Does not fit: {size(need)} a device, {size(there)} there, whatever the batch; expected"
         f" more devices under fsdp or tp{hint}"

@@ -4,20 +4,14 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 from tokcast.cli.progress import Progress
 from tokcast.cli.render import Report, Table, check_format, render
 from tokcast.fits.training_observations import TrainObservation, of_published, of_sweep
-from tokcast.fits.training_scores import (
-    LEVEL,
-    PATH,
-    Held,
-    TrainingFit,
-    fit_all,
-    release,
-    sweep_host,
-)
+from tokcast.fits.training_release import PATH, release, sweep_host
+from tokcast.fits.training_scores import LEVEL, Held, TrainingFit, fit_all
 from tokcast.measurements.training_published import runs
 from tokcast.measurements.training_runs import TrainRun, packaged, read
 from tokcast.predictor.errors import InputError
@@ -40,7 +34,7 @@ def run(on: str | None, save: str | None, output: str) -> int:
     with Progress() as progress:
         boards, sweep = of_published(runs()), of_sweep(rows, sweep_host(rows[0]))
         fitted = fit_all(boards, sweep, progress)
-    body = release(fitted, rows[0].cpu)
+    body = release(fitted, rows[0].cpu, boards)
     released = json.loads(PATH.read_bytes()) if PATH.exists() else {"laws": {}, "digest": "none"}
     same = furthest(body, released) <= SAME
     report = _report(fitted, body, boards, rows, same, released["digest"])
@@ -73,21 +67,20 @@ def _report(
     same: bool,
     digest: str,
 ) -> Report:
-    spread = sorted((r.slowest - r.fastest) / r.seconds for r in rows)
     link = fitted.sweep.link
     assert link is not None
     verdict = (
         f"Laws {body['digest']} from {len(boards)} published rows of"
-        f" {len({b.host for b in boards})} chips and {len(rows)} points of a sweep on"
+        f" {len({b.host for b in boards})} chips and {len(rows)} runs of a sweep on"
         f" {rows[0].cpu}; " + ("the released ones" if same else f"not the released {digest}"),
     )
     notes = (
         "Errors are of rows that the fit did not see. Baselines: rated watts by the measured time"
         " for joules, operations at one share of the peak for seconds.",
-        f"Within: rows in the {LEVEL:.0%} range that the others' errors make.",
-        f"The sweep's repeats spread by {100 * spread[len(spread) // 2]:.0f} % in the median; two"
-        f" processes exchange {link.bytes_per_s / 1e9:.2g} GB/s and"
-        f" {link.latency_s * 1e3:.2g} ms a message. Its joules are seconds by stated watts.",
+        f"Within: rows in the {LEVEL:.0%} range that others' errors make, each chip and model alike.",
+        f"A point of the sweep is the median of its runs; {_apart(rows)}.",
+        f"Two processes exchange {link.bytes_per_s / 1e9:.2g} GB/s and"
+        f" {link.latency_s * 1e3:.2g} ms a message. The sweep's joules are seconds by stated watts.",
     )
     data = {
         "digest": body["digest"],
@@ -100,16 +93,30 @@ def _report(
     return Report(verdict, (_score_table(fitted), _exponents(body)), notes, data, records)
 
 
+def _apart(rows: tuple[TrainRun, ...]) -> str:
+    """Return in words how far runs of a point lie from their median."""
+    told = []
+    for n_devices, name in ((1, "one process"), (2, "two")):
+        runs = [r for r in rows if r.point.n_devices == n_devices]
+        off = [
+            abs(r.seconds / median(o.seconds for o in again) - 1)
+            for r in runs
+            if len(again := [o for o in runs if o.point == r.point]) > 1
+        ]
+        if off:
+            told.append(f"{100 * sum(off) / len(off):.0f} % of {name}")
+    return f"runs lie from it by a mean of {' and '.join(told)}" if told else "each was run once"
+
+
 def _score_table(fitted: TrainingFit) -> Table:
-    columns = ("law", "left out", "rows", "MAPE", "median", "bias", "baseline", "within")
+    columns = ("law", "left out", "rows", "MAPE", "median", "baseline", "within")
     rows = tuple(
         (
-            f"{h.kind}, {h.quantity}",
+            f"{h.kind} {h.quantity}",
             h.left_out,
             str(h.score.n),
             f"{h.score.mape:.1f} %",
             f"{h.score.median_ape:.1f} %",
-            f"{h.score.bias:+.1f} %",
             f"{h.baseline.mape:.1f} %",
             f"{h.coverage:.0f} %",
         )
@@ -133,7 +140,7 @@ def _exponents(body: Mapping[str, Any]) -> Table:
     columns = ("law", "alpha (compute)", "beta (memory)", "gamma (efficiency)")
     rows = tuple(
         (
-            f"{kind}, {quantity}",
+            f"{kind} {quantity}",
             *(f"{v:.2f} ± {1.96 * e:.2f}" for v, e in law["exponents"].values()),
         )
         for kind, quantities in body["laws"].items()

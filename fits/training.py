@@ -12,7 +12,7 @@ from scipy.optimize import nnls
 from tokcast.fits.estimate import Design, Estimate, Prior, fit
 from tokcast.fits.training_observations import TrainObservation, link_of, sent
 from tokcast.predictor.training.law import OWN, Law, Quantity
-from tokcast.predictor.training.layout import Link, efficiency
+from tokcast.predictor.training.layout import Link, busy_seconds, efficiency
 
 Floats = npt.NDArray[np.float64]
 
@@ -93,7 +93,7 @@ def _modelled(row: TrainObservation, model: Fitted) -> float:
 
 
 def _link(rows: Sequence[TrainObservation], alone: Fitted) -> Link:
-    """Return the seconds a byte and a message took beyond an even share of the work.
+    """Return the seconds a byte and a message took beyond the work of each process.
 
     Without rows of several processes: a link that costs nothing.
     """
@@ -103,7 +103,8 @@ def _link(rows: Sequence[TrainObservation], alone: Fitted) -> Link:
     loads = np.array([sent(row) for row in spread])
     seconds = np.array(
         [
-            (row.device_seconds - math.exp(alone.log_cost(row))) / row.layout.n_devices
+            row.device_seconds / row.layout.n_devices
+            - busy_seconds(math.exp(alone.log_cost(row)), row.shape, row.step, row.layout)
             for row in spread
         ]
     )

@@ -3,10 +3,11 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import median
 
 from tokcast.hosts.match import find
 from tokcast.measurements.training_published import PublishedRun
-from tokcast.measurements.training_runs import TrainRun
+from tokcast.measurements.training_runs import TrainPoint, TrainRun
 from tokcast.predictor.host import Host
 from tokcast.predictor.training.law import Device, device_of, features, processor_of
 from tokcast.predictor.training.layout import Layout, Link, filling, traffic
@@ -19,7 +20,8 @@ class TrainObservation:
     """One measured figure and what explains it.
 
     `device_seconds` and `joules` are of one micro-batch, summed over devices; `joules` is None
-    where nothing metered them. `group` is what is left out together, `host` the chip.
+    where nothing metered them. `group` is what is left out together, `family` what errs alike,
+    `host` the chip.
     """
 
     shape: TrainShape
@@ -27,6 +29,7 @@ class TrainObservation:
     layout: Layout
     device: Device
     group: str
+    family: str
     host: str
     device_seconds: float
     joules: float | None
@@ -60,6 +63,7 @@ def _published(run: PublishedRun, host: Host) -> TrainObservation:
         layout=run.layout,
         device=device_of(host, run.step.precision, run.limit_watts),
         group=run.configuration,
+        family=f"{run.chip} / {run.shape.name} / {run.data}",
         host=run.chip,
         device_seconds=run.device_seconds / n_passes,
         joules=run.joules / n_passes,
@@ -68,32 +72,39 @@ def _published(run: PublishedRun, host: Host) -> TrainObservation:
 
 
 def of_sweep(runs: Sequence[TrainRun], host: Host) -> list[TrainObservation]:
-    """Return a sweep's rows, each process a device with its share of the processor.
+    """Return a sweep's points, each process a device with its share of the processor.
 
-    Watts are left at 1: no meter was there, so joules are device-seconds by stated watts.
+    A point that was taken more than once has the median of its runs. Watts are left at 1: no
+    meter was there, so joules are device-seconds by stated watts.
     """
-    return [
-        TrainObservation(
-            shape=run.point.shape,
-            step=run.point.step,
-            layout=_layout(run),
-            device=processor_of(host, run.n_threads, 1.0),
-            group=str(replace(run.point, n_devices=1, strategy="none")),
-            host=run.cpu,
-            device_seconds=run.seconds * run.point.n_devices,
-            joules=None,
-            extra={},
-        )
-        for run in runs
-    ]
+    of_point: dict[TrainPoint, list[TrainRun]] = {}
+    for run in runs:
+        of_point.setdefault(run.point, []).append(run)
+    return [_point(point, taken, host) for point, taken in of_point.items()]
 
 
-def _layout(run: TrainRun) -> Layout:
+def _point(point: TrainPoint, taken: Sequence[TrainRun], host: Host) -> TrainObservation:
+    group = str(replace(point, n_devices=1, strategy="none"))
+    return TrainObservation(
+        shape=point.shape,
+        step=point.step,
+        layout=_layout(point),
+        device=processor_of(host, taken[0].n_threads, 1.0),
+        group=group,
+        family=group,
+        host=taken[0].cpu,
+        device_seconds=median(run.seconds for run in taken) * point.n_devices,
+        joules=None,
+        extra={},
+    )
+
+
+def _layout(point: TrainPoint) -> Layout:
     """Return how the sweep's processes share a model; its tensor parallelism splits blocks only."""
-    n = run.point.n_devices
-    if run.point.strategy == "fsdp":
+    n = point.n_devices
+    if point.strategy == "fsdp":
         return Layout(fsdp=n)
-    return Layout(tp=n, splits_head=False) if run.point.strategy == "tp" else Layout()
+    return Layout(tp=n, splits_head=False) if point.strategy == "tp" else Layout()
 
 
 def sent(row: TrainObservation) -> tuple[float, float]:

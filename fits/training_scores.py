@@ -1,39 +1,31 @@
-"""Held-out errors of the training laws, their intervals, and the release of both."""
+"""Held-out errors of the training laws, with the ranges that they make."""
 
-import hashlib
-import json
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy import stats
 
 from tokcast.fits.scores import Score, host_quantiles, score
 from tokcast.fits.training import FitRows, Fitted, fit_boards, fit_sweep, left_out, log_cost
 from tokcast.fits.training_observations import TrainObservation
-from tokcast.measurements.training_runs import TrainRun
-from tokcast.predictor.errors import InputError
-from tokcast.predictor.host import Host
-from tokcast.predictor.training.law import SCHEMA, Kind, Laws, Quantity, from_json
+from tokcast.predictor.training.law import Kind, Quantity
 from tokcast.predictor.training.work import flops
 
 Floats = npt.NDArray[np.float64]
-PATH = Path(__file__).parent / "data" / "training.json"
+RangeOf = Callable[[Floats, Sequence[str], float], tuple[float, float]]
 LEVEL = 0.8
-# No second processor ran the sweep: on another one the range is this factor either way, assumed.
-OTHER_PROCESSOR = 2.0
+ALONE, SEVERAL = "- of 1 process", "- of 2 processes"
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
     """The error on rows that a fit did not see, beside a simpler predictor's on the same rows.
 
-    `coverage` is the percentage of rows within an interval that their own group did not make;
-    `low` and `high` are that of all rows, as log quantiles.
+    `coverage` is the percentage of rows, groups alike, within a range that their own group did
+    not make; `low` and `high` are the range that all make, as log residuals.
     """
 
     kind: Kind
@@ -66,20 +58,27 @@ def fit_all(
     quantities: tuple[Quantity, ...] = ("seconds", "joules")
     for quantity in quantities:
         fitted[quantity] = fit_boards(boards, quantity)
-        labels = {
-            "configuration": [row.group for row in boards],
-            "chip": [row.host for row in boards],
-        }
-        for what, names in labels.items():
-            residual = left_out(boards, names, quantity, fit_boards, tell)
-            simple = _baseline(boards, names, quantity)
-            held.append(_held("board", quantity, what, residual, simple, boards, names))
+        held += _boards_held(boards, quantity, tell)
     return TrainingFit(fitted, fit_sweep(sweep), tuple(held))
 
 
-def _sweep_held(
-    rows: Sequence[TrainObservation], tell: Callable[[str], None]
+def _boards_held(
+    rows: Sequence[TrainObservation], quantity: Quantity, tell: Callable[[str], None]
 ) -> Iterator[Held]:
+    names = [row.group for row in rows]
+    families = [row.family for row in rows]
+    errors = _errors(rows, names, quantity, fit_boards, tell)
+    # Limits and batches of a model on a chip err alike: a further model is what the range is for.
+    yield _held("board", quantity, "configuration", errors, families, few_groups)
+    # Rows whose tokens the source fixes: no effect of a data set helps them.
+    known = [not row.extra for row in rows]
+    yield _held("board", quantity, "- tokens known", errors, families, few_groups, known)
+    chips = [row.host for row in rows]
+    errors = _errors(rows, chips, quantity, fit_boards, tell)
+    yield _held("board", quantity, "chip", errors, chips, few_groups)
+
+
+def _sweep_held(rows: Sequence[TrainObservation], tell: Callable[[str], None]) -> Iterator[Held]:
     labels = {
         "configuration": [row.group for row in rows],
         "width": [str(row.shape.width) for row in rows],
@@ -88,46 +87,111 @@ def _sweep_held(
         "depth": [str(row.shape.n_layers) for row in rows],
     }
     for what, names in labels.items():
-        residual = left_out(rows, names, "seconds", _fit_sweep, tell)
-        simple = _baseline(rows, names, "seconds")
-        yield _held("processor", "seconds", what, residual, simple, rows, names)
+        errors = _errors(rows, names, "seconds", _fit_sweep, tell)
+        yield _held("processor", "seconds", what, errors, names, host_quantiles)
+        if what == "configuration":
+            yield from _by_processes(rows, errors, names)
+
+
+def _by_processes(
+    rows: Sequence[TrainObservation], errors: "_Errors", names: Sequence[str]
+) -> Iterator[Held]:
+    """Yield the error of rows of one process and of several, each with a range of its own.
+
+    What a modelled speedup gets wrong is in the latter alone.
+    """
+    several = np.array([row.layout.n_devices > 1 for row in rows])
+    for label, chosen in ((ALONE, ~several), (SEVERAL, several)):
+        if chosen.any():
+            part = errors.take(chosen)
+            groups = list(np.asarray(names)[chosen])
+            yield _held("processor", "seconds", label, part, groups, host_quantiles)
 
 
 _fit_sweep: FitRows = fit_sweep
+
+
+@dataclass(frozen=True, slots=True)
+class _Errors:
+    """Log errors of the law and of the baseline on rows that neither saw, and their chips."""
+
+    law: Floats
+    baseline: Floats
+    hosts: list[str]
+
+    def take(self, chosen: npt.NDArray[np.bool_]) -> "_Errors":
+        """Return those of some rows."""
+        hosts = list(np.asarray(self.hosts)[chosen])
+        return _Errors(self.law[chosen], self.baseline[chosen], hosts)
+
+
+def _errors(
+    rows: Sequence[TrainObservation],
+    names: Sequence[str],
+    quantity: Quantity,
+    fit_rows: FitRows,
+    tell: Callable[[str], None],
+) -> _Errors:
+    law = left_out(rows, names, quantity, fit_rows, tell)
+    return _Errors(law, _baseline(rows, names, quantity), [row.host for row in rows])
 
 
 def _held(
     kind: Kind,
     quantity: Quantity,
     what: str,
-    residual: Floats,
-    simple: Floats,
-    rows: Sequence[TrainObservation],
-    names: Sequence[str],
+    errors: _Errors,
+    groups: Sequence[str],
+    range_of: RangeOf,
+    chosen: Sequence[bool] | None = None,
 ) -> Held:
-    hosts = [row.host for row in rows]
-    low, high = host_quantiles(residual, names, LEVEL)
+    """Return the error of the chosen rows; the range is made by all."""
+    some = np.ones(len(groups), bool) if chosen is None else np.asarray(chosen)
+    hosts = list(np.asarray(errors.hosts)[some])
+    low, high = range_of(errors.law, groups, LEVEL)
+    inside = within(errors.law, groups, range_of)
     return Held(
         kind=kind,
         quantity=quantity,
         left_out=what,
-        score=score(residual, hosts),
-        baseline=score(simple, hosts),
-        coverage=100 * coverage(residual, names, LEVEL),
+        score=score(errors.law[some], hosts),
+        baseline=score(errors.baseline[some], hosts),
+        coverage=100 * _group_mean(inside[some], np.asarray(groups)[some]),
         low=low,
         high=high,
     )
 
 
-def coverage(residual: Floats, groups: Sequence[str], level: float) -> float:
-    """Return the share of residuals within the quantiles of the other groups' residuals."""
+def few_groups(residual: Floats, groups: Sequence[str], level: float) -> tuple[float, float]:
+    """Return a range for a further group, as (low, high) of log residuals, from few groups.
+
+    Quantiles of so few say little: their medians are taken as normal around their mean, with
+    Student's t for one more of them, and the typical scatter within a group is added.
+    """
+    names = np.asarray(groups)
+    each = [residual[names == name] for name in np.unique(names)]
+    middles = np.array([np.median(r) for r in each])
+    scatter = float(np.median([np.mean((r - np.median(r)) ** 2) for r in each]))
+    variance = float(middles.var(ddof=1)) * (1 + 1 / middles.size) + scatter
+    half = float(stats.t.ppf((1 + level) / 2, middles.size - 1)) * math.sqrt(variance)
+    return float(middles.mean()) - half, float(middles.mean()) + half
+
+
+def within(
+    residual: Floats, groups: Sequence[str], range_of: RangeOf, level: float = LEVEL
+) -> npt.NDArray[np.bool_]:
+    """Return whether each residual is in the range that the other groups' residuals make."""
     names = np.asarray(groups)
     inside = np.zeros(residual.size, dtype=bool)
     for name in np.unique(names):
         own = names == name
-        low, high = host_quantiles(residual[~own], list(names[~own]), level)
+        low, high = range_of(residual[~own], list(names[~own]), level)
         inside[own] = (low <= residual[own]) & (residual[own] <= high)
-    return float(inside.mean())
+    return inside
+
+
+def _group_mean(inside: npt.NDArray[np.bool_], groups: npt.NDArray[np.str_]) -> float:
+    return float(np.mean([inside[groups == name].mean() for name in np.unique(groups)]))
 
 
 def _baseline(
@@ -147,86 +211,3 @@ def _baseline(
     labels = np.asarray(names)
     usual = np.array([float(np.median(share[labels != name])) for name in labels])
     return np.log(share / usual)
-
-
-def sweep_host(run: TrainRun) -> Host:
-    """Return the processor that a sweep's row was taken on, with the peaks it was detected with."""
-    architecture = run.cpu.rpartition(" (")[2].removesuffix(")")
-    return Host(
-        name=run.cpu.rpartition(" (")[0],
-        vendor="",
-        kind="cpu",
-        architecture=architecture,
-        bytes_per_s=run.peak_bytes_per_s,
-        fp32_flops_per_s=run.peak_flops_per_s,
-        n_cores=run.n_cores,
-    )
-
-
-def release(fitted: TrainingFit, machine: str) -> dict[str, Any]:
-    """Return the laws as `tokcast energy train-fit` writes them, with a digest."""
-    board = {
-        quantity: _law(found, _board_intervals(fitted, quantity))
-        for quantity, found in fitted.boards.items()
-    }
-    same = _interval(fitted, "processor", "seconds", "configuration")
-    other = math.log(OTHER_PROCESSOR)
-    processor = _law(fitted.sweep, {"same host": same, "spec sheet only": [-other, other]})
-    link = fitted.sweep.link
-    assert link is not None
-    body: dict[str, Any] = {
-        "schema": SCHEMA,
-        "machine": machine,
-        "link": [min(link.bytes_per_s, 1e15), link.latency_s],
-        "laws": {"board": board, "processor": {"seconds": processor}},
-    }
-    text = json.dumps(body, sort_keys=True)
-    return {"digest": hashlib.sha256(text.encode()).hexdigest()[:12], **body}
-
-
-def _board_intervals(fitted: TrainingFit, quantity: Quantity) -> dict[str, list[float]]:
-    return {
-        "same host": _interval(fitted, "board", quantity, "configuration"),
-        "spec sheet only": _interval(fitted, "board", quantity, "chip"),
-    }
-
-
-def _interval(fitted: TrainingFit, kind: Kind, quantity: Quantity, what: str) -> list[float]:
-    wanted = (kind, quantity, what)
-    found = next(h for h in fitted.held if (h.kind, h.quantity, h.left_out) == wanted)
-    return [_rounded(found.low), _rounded(found.high)]
-
-
-def _law(fitted: Fitted, intervals: dict[str, list[float]]) -> dict[str, Any]:
-    e = fitted.estimate
-    return {
-        "effects": {n: _rounded(v) for n, v in zip(e.names, e.theta, strict=True)},
-        "intervals": {evidence: {f"{LEVEL:g}": pair} for evidence, pair in intervals.items()},
-        "exponents": {k: list(map(_rounded, v)) for k, v in exponents(fitted).items()},
-    }
-
-
-def _rounded(value: float) -> float:
-    # Linear algebra differs in its last digits between machines.
-    return float(f"{value:.6g}")
-
-
-def exponents(fitted: Fitted) -> dict[str, tuple[float, float]]:
-    """Return alpha, beta and gamma with standard errors; beta is size less alpha."""
-    e = fitted.estimate
-    at = {name: (float(v), float(s)) for name, v, s in zip(e.names, e.theta, e.stderr, strict=True)}
-    (compute, compute_error), (size, size_error) = at["compute"], at["size"]
-    return {
-        "alpha": (compute, compute_error),
-        "beta": (size - compute, math.hypot(compute_error, size_error)),
-        "gamma": at["efficiency"],
-    }
-
-
-@cache
-def released_laws() -> Laws:
-    """Return the laws that ship with tokcast; raises InputError when the file is damaged."""
-    try:
-        return from_json(json.loads(PATH.read_bytes()))
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{PATH}: {error}; expected laws of tokcast energy train-fit") from error

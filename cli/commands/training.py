@@ -12,7 +12,7 @@ app = typer.Typer()
 
 Config = Annotated[
     str,
-    typer.Option("--config", metavar="FILE", help="A model's config.json, or a recipe in TOML."),
+    typer.Option("--config", metavar="MODEL", help="config.json, name, or TOML recipe."),
 ]
 Devices = Annotated[
     str | None, typer.Option("--devices", metavar="N", help="Devices; default 1, or --host's.")
@@ -86,7 +86,7 @@ def train(
 ) -> None:
     """Predict the seconds and joules of training a model.
 
-    Example: tokcast energy train --config config.json --host "A100 80GB PCIe" --devices 4
+    Example: tokcast energy train --config llama-3.2-1b --host "A100 PCIe 80GB" --devices 4
     """
     from tokcast.cli import energy_train as command
     from tokcast.cli.energy_recipe import Request

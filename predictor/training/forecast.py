@@ -71,7 +71,8 @@ def forecast(q: TrainQuestion, laws: Laws) -> TrainForecast:
     timed = laws.laws[q.kind, "seconds"]
     alone = math.exp(timed.log_cost(features(q.shape, q.step, q.device, 1.0))) * q.step.n_micro
     at = efficiency(alone, q.shape, q.step, q.layout, q.link)
-    known = timed.knows(q.device.name) if q.kind == "board" else q.is_here
+    is_measured = f"{q.device.name}/{q.step.precision}" in laws.measured
+    known = is_measured if q.kind == "board" else q.is_here
     evidence: TrainEvidence = "same host" if known else "spec sheet only"
     spent = _cost(q, laws, "seconds", at, evidence)
     is_metered = (q.kind, "joules") in laws.laws
@@ -93,5 +94,7 @@ def _cost(
 ) -> Range:
     law = laws.laws[q.kind, quantity]
     value = math.exp(law.log_cost(features(q.shape, q.step, q.device, at))) * q.step.n_micro
-    low, high = law.intervals[evidence][f"{LEVEL:g}"]
+    several = f"{evidence}, several"
+    is_spread = q.layout.n_devices > 1 and several in law.intervals
+    low, high = law.intervals[several if is_spread else evidence][f"{LEVEL:g}"]
     return Range(value, value * math.exp(low), value * math.exp(high))

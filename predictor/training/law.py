@@ -82,7 +82,8 @@ def processor_of(host: Host, n_threads: int, watts: float) -> Device:
 class Law:
     """Effects of one kind of device and quantity, and the held-out error as log quantiles.
 
-    `intervals` maps evidence to level to (low, high); `exponents` maps alpha, beta and gamma to
+    `intervals` maps evidence, "same host, several" where several devices err otherwise than one,
+    to level to (low, high); `exponents` maps alpha, beta and gamma to
     (value, standard error).
     """
 
@@ -93,10 +94,6 @@ class Law:
     def log_cost(self, found: Mapping[str, float]) -> float:
         """Return the logarithm of the cost, of device-seconds or of joules by rated watts."""
         return sum(self.effects.get(name, 0.0) * value for name, value in found.items())
-
-    def knows(self, chip: str) -> bool:
-        """Return whether the chip was measured."""
-        return f"level|{chip}" in self.effects
 
 
 def features(
@@ -128,12 +125,13 @@ OWN = ("level", *(f"limit{k}" for k in CAP_POWERS))
 class Laws:
     """All fitted laws, and what is known of links between processes of one machine.
 
-    `link` is (bytes/s, seconds a message) of two processes; `machine` names the processor that
-    the sweep ran on.
+    `measured` has "chip/precision" of the boards. `link` is (bytes/s, seconds a message) of two
+    processes; `machine` names the processor that the sweep ran on.
     """
 
     digest: str
     laws: Mapping[tuple[Kind, Quantity], Law]
+    measured: frozenset[str]
     link: tuple[float, float]
     machine: str
 
@@ -158,4 +156,5 @@ def from_json(data: Mapping[str, Any]) -> Laws:
         for quantity, body in quantities.items()
     }
     bytes_per_s, latency_s = data["link"]
-    return Laws(data["digest"], laws, (bytes_per_s, latency_s), data["machine"])
+    measured = frozenset(data["measured"])
+    return Laws(data["digest"], laws, measured, (bytes_per_s, latency_s), data["machine"])

@@ -142,6 +142,12 @@ def filling(step: Step, layout: Layout) -> float:
     return (step.n_micro + layout.pp - 1) / step.n_micro
 
 
+def busy_seconds(alone_s: float, shape: TrainShape, step: Step, layout: Layout) -> float:
+    """Return the time of a step whose sending takes none; `alone_s` is that of one device."""
+    head = 0.0 if layout.splits_head else shape.n_vocab * shape.width / shape.n_multiplied
+    return alone_s / layout.n_devices * filling(step, layout) * (1.0 + (layout.tp - 1) * head)
+
+
 def efficiency(
     alone_s: float, shape: TrainShape, step: Step, layout: Layout, link: Link
 ) -> float:
@@ -149,10 +155,8 @@ def efficiency(
 
     `alone_s` is what the step takes on one device.
     """
-    n = layout.n_devices
-    head = 0.0 if layout.splits_head else shape.n_vocab * shape.width / shape.n_multiplied
-    busy = alone_s / n * filling(step, layout) * (1.0 + (layout.tp - 1) * head)
+    busy = busy_seconds(alone_s, shape, step, layout)
     sent = list(traffic(shape, step, layout))
     blocking = sum(t.seconds(link) for t in sent if not (t.is_weights and link.overlaps))
     hidden = sum(t.seconds(link) for t in sent if t.is_weights and link.overlaps)
-    return alone_s / n / (max(busy, hidden) + blocking)
+    return alone_s / layout.n_devices / (max(busy, hidden) + blocking)
