@@ -1,8 +1,8 @@
 """Estimating the shares of the energy roofline: meters first, chips shrunk towards them.
 
-The logarithm of each share is that of its meter, plus what the chip under its backend differs
-by, which a Gaussian prior pulls to zero; the meter's has a wide prior of its own. Readings of
-different meters share nothing. Residuals in log watts count as |x| where they are large, so that
+The logarithm of each share is that of its meter, plus what the chip's architecture and the chip
+under its backend differ by, which Gaussian priors pull to zero; the meter's has a wide prior of
+its own. Readings of different meters share nothing. Residuals in log watts count as |x| where they are large, so that
 a wrong row cannot pull far, and a chip measured n times as n ** 0.5.
 """
 
@@ -20,6 +20,7 @@ from tokcast.predictor.power import (
     PowerTerms,
     features_of,
     meter_of,
+    power_family,
     reference_watts,
 )
 
@@ -27,13 +28,14 @@ Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 
 NAMES = tuple(f.name for f in fields(PowerTerms))
-# Prior centre, and prior widths in log units of a meter's and of a chip's shares. A chip draws
+# Prior centre, and prior widths in log units of a meter's, an architecture's and a chip's shares. A chip draws
 # about its published power at most; half of it when busy; moving bytes at the full bandwidth
 # and prefilling at the full FP32 rate a third of it each; a generated token's operations run at
 # a few percent of that rate.
 CENTRE = PowerTerms(0.25, 0.3, 10.0, 0.6, 0.3, 1.0)
 METER_WIDTH = np.array([0.6, 0.6, 0.6, 0.6, 0.6, 0.1])
-CHIP_WIDTH = np.array([0.35, 0.35, 0.35, 0.35, 0.35, 0.12])
+FAMILY_WIDTH = np.array([0.3, 0.3, 0.3, 0.3, 0.3, 0.08])
+CHIP_WIDTH = np.array([0.25, 0.25, 0.25, 0.25, 0.25, 0.12])
 SCALE = 0.06
 HOST_POWER = 0.5
 # A limit this far below the reference power holds the chip down: what it draws is the limit's.
@@ -55,13 +57,14 @@ def unit_of(o: EnergyObservation) -> str:
 class EnergyDesign:
     """Readings as arrays: features (n, 5), log shares of the reference power, what raises the cap.
 
-    `meters` and `units` name each row's (n,).
+    `meters`, `families` and `units` name each row's (n,).
     """
 
     features: Floats
     log_share: Floats
     raised: Floats
     meters: tuple[str, ...]
+    families: tuple[str, ...]
     units: tuple[str, ...]
 
     def take(self, rows: Rows) -> "EnergyDesign":
@@ -71,6 +74,7 @@ class EnergyDesign:
             self.log_share[rows],
             self.raised[rows],
             tuple(self.meters[i] for i in rows),
+            tuple(self.families[i] for i in rows),
             tuple(self.units[i] for i in rows),
         )
 
@@ -84,21 +88,25 @@ def energy_design(observations: Sequence[EnergyObservation]) -> EnergyDesign:
         log_share=np.log([o.watts / r for o, r in zip(observations, references, strict=True)]),
         raised=np.maximum(1.0, limits),
         meters=tuple(meter_of(o.host) for o in observations),
+        families=tuple(power_family(o.host) for o in observations),
         units=tuple(map(unit_of, observations)),
     )
 
 
 @dataclass(frozen=True, slots=True)
 class EnergyFit:
-    """Log shares of each meter and of each unit (6,), and the rows behind them."""
+    """Log shares of each meter, architecture and unit (6,)."""
 
     meters: dict[str, Floats]
+    families: dict[str, Floats]
     units: dict[str, Floats]
-    n: int
 
-    def shares(self, meter: str, unit: str) -> Floats:
-        """Return the log shares that hold for a unit: its own, its meter's, the prior centre's."""
-        return self.units.get(unit, self.meters.get(meter, _centre()))
+    def shares(self, meter: str, family: str, unit: str) -> Floats:
+        """Return the log shares that hold for a unit: its own, else the nearest above it."""
+        for level, name in ((self.units, unit), (self.families, family), (self.meters, meter)):
+            if name in level:
+                return level[name]
+        return _centre()
 
 
 def _centre() -> Floats:
@@ -113,38 +121,69 @@ def _log_share(log_terms: Floats, features: Floats, raised: Floats) -> Floats:
     return np.asarray(-np.log(free**-BEND + cap**-BEND) / BEND)
 
 
+@dataclass(frozen=True, slots=True)
+class _Levels:
+    """Names of each level, and the place of each unit's meter and family, and each row's unit."""
+
+    meters: list[str]
+    families: list[str]
+    units: list[str]
+    meter: Rows
+    family: Rows
+    row: Rows
+
+    def split(self, v: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return what a vector of all parameters holds for each level, (n_names, 6)."""
+        n_meter, n_family = len(self.meters), len(self.families)
+        parts = v.reshape(-1, len(NAMES))
+        return parts[:n_meter], parts[n_meter : n_meter + n_family], parts[n_meter + n_family :]
+
+
+def _levels(d: EnergyDesign) -> _Levels:
+    above = dict(zip(d.units, zip(d.meters, d.families, strict=True), strict=True))
+    meters, families, units = sorted(set(d.meters)), sorted(set(d.families)), sorted(above)
+    return _Levels(
+        meters,
+        families,
+        units,
+        np.array([meters.index(above[u][0]) for u in units]),
+        np.array([families.index(above[u][1]) for u in units]),
+        np.array([units.index(u) for u in d.units]),
+    )
+
+
 def fit_energy(d: EnergyDesign) -> EnergyFit:
     """Return the shares that best explain the readings: least squares from the prior's centre."""
-    meters, units = sorted(set(d.meters)), sorted(set(d.units))
-    meter_of_unit = dict(zip(d.units, d.meters, strict=True))
-    place = np.array([units.index(u) for u in d.units])
-    parent = np.array([meters.index(meter_of_unit[u]) for u in units])
-    n = Counter(d.units)
+    levels, n = _levels(d), Counter(d.units)
     weight = np.array([n[u] ** (-HOST_POWER / 2) for u in d.units])
-    n_meter = len(meters) * len(NAMES)
-
-    def parts(v: Floats) -> tuple[Floats, Floats]:
-        return v[:n_meter].reshape(-1, len(NAMES)), v[n_meter:].reshape(-1, len(NAMES))
 
     def losses(v: Floats) -> Floats:
-        of_meter, of_unit = parts(v)
-        log_terms = (_centre() + of_meter)[parent] + of_unit
-        z = (d.log_share - _log_share(log_terms[place], d.features, d.raised)) / SCALE
+        of_meter, of_family, of_unit = levels.split(v)
+        log_terms = (_centre() + of_meter)[levels.meter] + of_family[levels.family] + of_unit
+        predicted = _log_share(log_terms[levels.row], d.features, d.raised)
+        z = (d.log_share - predicted) / SCALE
         robust = np.sign(z) * np.sqrt(2 * (np.sqrt(1 + z**2) - 1))
-        pulls = ((of_unit / CHIP_WIDTH).ravel(), (of_meter / METER_WIDTH).ravel())
-        return np.concatenate([robust * weight, *pulls])
+        pulls = (of_meter / METER_WIDTH, of_family / FAMILY_WIDTH, of_unit / CHIP_WIDTH)
+        return np.concatenate([robust * weight, *(p.ravel() for p in pulls)])
 
-    found = least_squares(losses, np.zeros(n_meter + len(units) * len(NAMES)))
-    of_meter, of_unit = parts(found.x)
+    n_names = len(levels.meters) + len(levels.families) + len(levels.units)
+    found = least_squares(losses, np.zeros(n_names * len(NAMES)))
+    of_meter, of_family, of_unit = levels.split(found.x)
     log_meters = _centre() + of_meter
+    meter_of_family = dict(zip(levels.family, levels.meter, strict=True))
+    log_families = {
+        name: log_meters[meter_of_family[i]] + of_family[i]
+        for i, name in enumerate(levels.families)
+    }
+    log_units = log_meters[levels.meter] + of_family[levels.family] + of_unit
     return EnergyFit(
-        meters=dict(zip(meters, log_meters, strict=True)),
-        units=dict(zip(units, log_meters[parent] + of_unit, strict=True)),
-        n=len(d.units),
+        meters=dict(zip(levels.meters, log_meters, strict=True)),
+        families=log_families,
+        units=dict(zip(levels.units, log_units, strict=True)),
     )
 
 
 def predict_log_share(fitted: EnergyFit, d: EnergyDesign) -> Floats:
     """Return the log shares of the reference power that a fit predicts, (n,)."""
-    log_terms = [fitted.shares(m, u) for m, u in zip(d.meters, d.units, strict=True)]
-    return _log_share(np.array(log_terms), d.features, d.raised)
+    names = zip(d.meters, d.families, d.units, strict=True)
+    return _log_share(np.array([fitted.shares(*each) for each in names]), d.features, d.raised)

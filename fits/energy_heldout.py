@@ -25,7 +25,7 @@ from tokcast.fits.released import released
 from tokcast.fits.splits import Rows
 from tokcast.predictor.coefficients import Coefficients
 from tokcast.predictor.ledger import Workload
-from tokcast.predictor.power import PowerTerms, meter_of, power_of, reference_watts
+from tokcast.predictor.power import PowerTerms, meter_of, power_family, power_of, reference_watts
 from tokcast.predictor.prediction import Prediction
 from tokcast.predictor.roofline import Question, predict
 
@@ -114,7 +114,7 @@ def _say(
     activity = replace(
         o.activity, decode_seconds=seconds["decode"], prefill_seconds=seconds["prefill"]
     )
-    terms = power_terms(fitted.shares(meter_of(o.host), unit_of(o)))
+    terms = power_terms(fitted.shares(meter_of(o.host), power_family(o.host), unit_of(o)))
     power = power_of(activity, o.host, terms, limit_w=o.limit_w)
     if power is None:
         return

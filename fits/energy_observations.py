@@ -45,10 +45,12 @@ _LIKE = {
     "NF4": "Q4_0",
     "NF4_DOUBLE": "Q4_0",
     "GPTQ": "Q4_0",
+    "AUTOROUND INT4": "Q4_0",
 }
 # Models outside the catalogue with the size and family of one in it.
 _SAME_SHAPE = {
     "qwen3.6-27b": "qwen3.5-27b",
+    "qwen3.8-27b": "qwen3.5-27b",
     "qwen3.6-35b-a3b": "qwen3.5-35b-a3b",
 }
 
@@ -111,12 +113,12 @@ def model_of(r: EnergyRow) -> str | None:
     """Return the catalogue's model of a row, told by its id or its printed name."""
     if r.model_id:
         return r.model_id
-    name = re.sub(r"\.gguf$|-[A-Z0-9]+_[A-Z0-9_]+$", "", r.model.rpartition("/")[2].split(" ")[0])
-    name = re.sub(r"-[A-Z0-9_]+$|-bf16$|^google_", "", name)
+    name = r.model.rpartition("/")[2].split(" ")[0].removesuffix(".gguf")
     for mark, same in _SAME_SHAPE.items():
         if name.lower().startswith(mark):
             return same
-    return known_name(name)
+    name = re.sub(r"-(UD-)?[A-Z0-9]+_[A-Z0-9_]+$|-bf16$|^google_", "", name)
+    return known_name(re.sub(r"-bf16$|^google_", "", name))
 
 
 def _loads(r: EnergyRow) -> Loads:
@@ -194,7 +196,8 @@ def run_of_row(r: EnergyRow) -> Run:
     )
 
 
-def _observation(r: EnergyRow) -> EnergyObservation | EnergyRule:
+def energy_observation(r: EnergyRow) -> EnergyObservation | EnergyRule:
+    """Return what a row's time was spent on, or the rule that its chip or model breaks."""
     model_id, file_type = model_of(r), file_type_of(r.quant)
     run, watts = run_of_row(r), watts_of(r)
     if r.chip not in names():
@@ -255,7 +258,7 @@ def observe_energy(
     loading = _loading(listed)
     made, rejected = [], []
     for r in listed:
-        found: EnergyObservation | EnergyRule = check_energy(r) or _observation(r)
+        found: EnergyObservation | EnergyRule = check_energy(r) or energy_observation(r)
         key = _process(r)
         if isinstance(found, EnergyObservation) and key:
             load = loading.get(key, 0.0)

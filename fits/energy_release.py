@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from tokcast.fits.energy import energy_design, fit_energy, predict_log_share
+from tokcast.fits.energy import HOST_POWER, energy_design, fit_energy, predict_log_share
 from tokcast.fits.energy_heldout import (
     HeldEnergy,
     SpeedFits,
@@ -24,7 +24,7 @@ from tokcast.fits.energy_heldout import (
 )
 from tokcast.fits.energy_observations import EnergyObservation
 from tokcast.fits.release import LEVELS
-from tokcast.fits.scores import Score, host_quantiles, score
+from tokcast.fits.scores import Score, score
 from tokcast.fits.splits import folds
 from tokcast.predictor.energy import SCHEMA
 from tokcast.predictor.power import PowerTerms, meter_of, reference_watts
@@ -97,10 +97,20 @@ def _other_backends(observations: Sequence[EnergyObservation]) -> HeldEnergy:
 
 
 def _ends(residual: Floats, hosts: npt.NDArray[np.str_]) -> dict[str, list[float]]:
-    return {
-        f"{level:g}": [round(q, 5) for q in host_quantiles(residual, list(hosts), level)]
-        for level in LEVELS
-    }
+    """Return quantiles of log residuals by level; a chip read n times counts as n ** 0.5.
+
+    There are too few chips for all to count alike, as they do for speed.
+    """
+    _, inverse, n = np.unique(hosts, return_inverse=True, return_counts=True)
+    weight = n[inverse] ** -HOST_POWER
+    order = np.argsort(residual)
+    middle = np.cumsum(weight[order]) - weight[order] / 2
+    found = {}
+    for level in LEVELS:
+        tails = np.array([(1 - level) / 2, (1 + level) / 2]) * weight.sum()
+        low, high = np.interp(tails, middle, residual[order])
+        found[f"{level:g}"] = [round(float(low), 5), round(float(high), 5)]
+    return found
 
 
 def intervals_of(left: LeftOutEnergy, use: Mask | None = None) -> dict[str, dict[str, list[float]]]:
@@ -228,6 +238,7 @@ def release_energy(left: LeftOutEnergy) -> dict[str, Any]:
     body = {
         "schema": SCHEMA,
         "meters": {m: _rounded(power_terms(v)) for m, v in fitted.meters.items()},
+        "families": {f: _rounded(power_terms(v)) for f, v in fitted.families.items()},
         "units": {u: _rounded(power_terms(v)) for u, v in fitted.units.items()},
         "intervals": intervals_of(left),
         "n_observations": dict(sorted(n.items())),

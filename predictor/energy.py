@@ -16,6 +16,7 @@ from tokcast.predictor.power import (
     Power,
     PowerTerms,
     meter_of,
+    power_family,
     power_of,
     roofline_of,
 )
@@ -32,7 +33,7 @@ MIN_CHIPS = 3
 
 @dataclass(frozen=True, slots=True)
 class EnergyCoefficients:
-    """Fitted shares by meter and by "chip|backend", and the error on what was left out.
+    """Fitted shares by meter, "meter|architecture" and "chip|backend", and the error left out.
 
     `intervals` maps evidence to level to (low, high) quantiles of log(measured / predicted)
     watts; `n_observations` counts configurations by "meter|chip". `digest` names the release.
@@ -40,6 +41,7 @@ class EnergyCoefficients:
 
     digest: str
     meters: Mapping[str, PowerTerms]
+    families: Mapping[str, PowerTerms]
     units: Mapping[str, PowerTerms]
     intervals: Mapping[str, Mapping[str, tuple[float, float]]]
     n_observations: Mapping[str, int]
@@ -54,7 +56,7 @@ class EnergyCoefficients:
                 return terms, "same host, another backend"
         meter = meter_of(host)
         n_chips = sum(name.startswith(f"{meter}|") for name in self.n_observations)
-        found = self.meters[meter]
+        found = self.families.get(power_family(host), self.meters[meter])
         return found, "other hosts, same meter" if n_chips >= MIN_CHIPS else "data sheet only"
 
 
@@ -129,6 +131,7 @@ def from_json(data: Mapping[str, Any]) -> EnergyCoefficients:
     return EnergyCoefficients(
         digest=data["digest"],
         meters={name: PowerTerms(**terms) for name, terms in data["meters"].items()},
+        families={name: PowerTerms(**terms) for name, terms in data["families"].items()},
         units={name: PowerTerms(**terms) for name, terms in data["units"].items()},
         intervals={
             evidence: {level: (ends[0], ends[1]) for level, ends in levels.items()}

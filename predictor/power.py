@@ -84,6 +84,11 @@ def meter_of(host: Host) -> Meter:
     return "soc" if host.kind == "apple_soc" else "package"
 
 
+def power_family(host: Host) -> str:
+    """Return the name of what shares a chip's power: its meter and architecture."""
+    return f"{meter_of(host)}|{host.architecture}"
+
+
 def reference_watts(host: Host, limit_w: float | None = None) -> float | None:
     """Return the power in watts that shares are of, None where nobody publishes it.
 
