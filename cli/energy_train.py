@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any
 
-from tokcast.cli.energy_recipe import Asked, Request, asked
+from tokcast.cli.energy_question import Asked, asked
+from tokcast.cli.energy_recipe import Request
 from tokcast.cli.fitting import available_bytes
 from tokcast.cli.progress import clock_text
 from tokcast.cli.render import Report, Table, check_format, params, rate, render, size
@@ -38,9 +39,8 @@ def _report(a: Asked, f: TrainForecast, laws: Laws, there: float | None) -> Repo
     verdict = (
         f"Training {q.shape.name} ({params(q.shape.n_params)}) on {where}"
         f" ({q.layout}, {q.step.precision})",
-        f"  {_of(f.seconds, _time)} and {_of(f.joules, _energy)} a step of"
-        f" {q.step.n_tokens:,} tokens",
-        f"  {a.n_steps:,} steps: {clock_text(total_s.value)}, {_of(total_j, _energy)}",
+        f"  {_of(f.seconds, _time(f.seconds))}, {_of(f.joules, _energy(f.joules))} a step",
+        f"  {a.n_steps:,} steps: {clock_text(total_s.value)}, {_of(total_j, _energy(total_j))}",
         f"  {_memory_words(q, f.device_bytes, there)}",
     )
     rows = tuple(_rows(q, f))
@@ -52,8 +52,9 @@ def _report(a: Asked, f: TrainForecast, laws: Laws, there: float | None) -> Repo
 
 
 def _rows(q: TrainQuestion, f: TrainForecast) -> Iterator[tuple[str, str]]:
-    yield "operations", f"{f.flops / 1e12:,.3g} Tflop"
-    yield "bytes moved", f"{f.bytes / 1e9:,.3g} GB"
+    yield "tokens", f"{q.step.n_tokens:,}"
+    yield "operations", f"{rate(f.flops / 1e12)} Tflop"
+    yield "bytes moved", f"{rate(f.bytes / 1e9)} GB"
     yield "tokens/s", rate(q.step.n_tokens / f.seconds.value)
     yield "joules a token", f"{f.joules.value / q.step.n_tokens:.3g}"
     yield "share of the peak", f"{100 * _share(q, f):.1f} %"
@@ -112,6 +113,8 @@ def _evidence(q: TrainQuestion, f: TrainForecast, laws: Laws) -> Iterator[str]:
     if q.kind == "processor":
         yield f"Joules are time by that power: their range is the time's alone, at {LEVEL:.0%}"
     else:
+        if q.layout.is_modelled:
+            yield f"What {q.layout} loses is modelled: published runs were in pipelines at most"
         yield "Board power: processors, fans and supplies are outside"
 
 
@@ -154,15 +157,20 @@ def _record(a: Asked, f: TrainForecast, there: float | None) -> dict[str, Any]:
     }
 
 
-def _of(r: Range, text: Any) -> str:
-    return f"{text(r.value)} ({text(r.low)} - {text(r.high)})"
+_Unit = tuple[float, str]
 
 
-def _time(seconds: float) -> str:
-    return f"{seconds * 1e3:.3g} ms" if seconds < 1 else f"{seconds:,.3g} s"
+def _of(r: Range, unit: _Unit) -> str:
+    scale, name = unit
+    value, low, high = (rate(x / scale) for x in (r.value, r.low, r.high))
+    return f"{value} {name} ({low} - {high})"
 
 
-def _energy(joules: float) -> str:
-    if joules >= _JOULES_A_KWH / 10:
-        return f"{joules / _JOULES_A_KWH:,.3g} kWh"
-    return f"{joules / 3600:,.3g} Wh" if joules >= 3600 else f"{joules:,.3g} J"
+def _time(r: Range) -> _Unit:
+    return (1e-3, "ms") if r.value < 1 else (1.0, "s")
+
+
+def _energy(r: Range) -> _Unit:
+    if r.value >= _JOULES_A_KWH / 10:
+        return (_JOULES_A_KWH, "kWh")
+    return (3600.0, "Wh") if r.value >= 3600 else (1.0, "J")

@@ -70,17 +70,18 @@ def _report(
     link = fitted.sweep.link
     assert link is not None
     verdict = (
-        f"Laws {body['digest']} from {len(boards)} published rows of"
+        # The last digits of linear algebra are a machine's own; the same laws go by one name.
+        f"Laws {digest if same else body['digest']} from {len(boards)} published rows of"
         f" {len({b.host for b in boards})} chips and {len(rows)} runs of a sweep on"
         f" {rows[0].cpu}; " + ("the released ones" if same else f"not the released {digest}"),
     )
     notes = (
         "Errors are of rows that the fit did not see. Baselines: rated watts by the measured time"
         " for joules, operations at one share of the peak for seconds.",
-        f"Within: rows in the {LEVEL:.0%} range that others' errors make, each chip and model alike.",
+        f"Within: rows in the {LEVEL:.0%} range that others' errors make, groups alike.",
         f"A point of the sweep is the median of its runs; {_apart(rows)}.",
         f"Two processes exchange {link.bytes_per_s / 1e9:.2g} GB/s and"
-        f" {link.latency_s * 1e3:.2g} ms a message. The sweep's joules are seconds by stated watts.",
+        f" {link.latency_s * 1e3:.2g} ms a message. Joules of a sweep are seconds by stated watts.",
     )
     data = {
         "digest": body["digest"],

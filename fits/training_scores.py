@@ -194,9 +194,7 @@ def _group_mean(inside: npt.NDArray[np.bool_], groups: npt.NDArray[np.str_]) -> 
     return float(np.mean([inside[groups == name].mean() for name in np.unique(groups)]))
 
 
-def _baseline(
-    rows: Sequence[TrainObservation], names: Sequence[str], quantity: Quantity
-) -> Floats:
+def _baseline(rows: Sequence[TrainObservation], names: Sequence[str], quantity: Quantity) -> Floats:
     """Return log errors of what people do without a law.
 
     Joules: rated watts by the measured time. Seconds: operations at one share of the peak, the

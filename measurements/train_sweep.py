@@ -4,6 +4,7 @@ Processes of PyTorch, one a device with its own threads, meet over gloo. What wa
 CSV already when a sweep is stopped; the next one goes on behind it.
 """
 
+import contextlib
 import datetime
 import importlib.util
 import itertools
@@ -18,7 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 from tokcast.measurements.training_runs import Strategy, TrainPoint, TrainRun, append, read
 from tokcast.predictor.errors import InputError
@@ -27,12 +28,15 @@ from tokcast.predictor.training.work import flops
 
 WORKER = (sys.executable, "-m", "tokcast.measurements.runners.torch_train")
 INSTALL = 'pip install "tokcast[train]"'
-WIDTHS, DEPTHS, LENGTHS, BATCHES = (128, 256, 384, 512, 768), (2, 4, 8), (32, 64, 128, 256), (2, 4, 8, 16)
+WIDTHS, DEPTHS, LENGTHS, BATCHES = (
+    (128, 256, 384, 512, 768),
+    (2, 4, 8),
+    (32, 64, 128, 256),
+    (2, 4, 8, 16),
+)
 # From where a step is no longer mere overhead to where five of them take a few seconds.
 FLOPS_WANTED = (2e9, 3e10)
 MOST_SECONDS = 2.0
-
-
 
 
 def plan(n_points: int, seed: int = 0) -> tuple[TrainPoint, ...]:
@@ -124,7 +128,7 @@ def _processes(
     points: tuple[TrainPoint, ...], n_devices: int, conditions: Conditions
 ) -> Iterator[Iterator[str]]:
     """Start a process a device, yield the lines of the first, and end them all."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, contextlib.ExitStack() as stack:
         job = {
             "points": [asdict(p) for p in points],
             "n_devices": n_devices,
@@ -133,27 +137,30 @@ def _processes(
             "most_seconds": MOST_SECONDS,
             "meeting": (Path(folder) / "meeting").as_uri(),
         }
+        # A file, not a pipe: nobody reads it while they run.
+        said = stack.enter_context((Path(folder) / "said").open("w+", encoding="utf-8"))
         started = [
-            subprocess.Popen(
-                [*WORKER, json.dumps(job | {"rank": rank})],
-                stdout=subprocess.PIPE if rank == 0 else subprocess.DEVNULL,
-                stderr=subprocess.PIPE if rank == 0 else subprocess.DEVNULL,
-                text=True,
+            stack.enter_context(
+                subprocess.Popen(
+                    [*WORKER, json.dumps(job | {"rank": rank})],
+                    stdout=subprocess.PIPE if rank == 0 else subprocess.DEVNULL,
+                    stderr=said,
+                    text=True,
+                )
             )
             for rank in range(n_devices)
         ]
         try:
-            yield _lines(started[0])
+            yield _lines(started[0], said)
         finally:
             for process in started:
                 process.kill()
-                process.wait()
 
 
-def _lines(process: "subprocess.Popen[str]") -> Iterator[str]:
+def _lines(process: "subprocess.Popen[str]", said: IO[str]) -> Iterator[str]:
     assert process.stdout is not None
-    assert process.stderr is not None
     yield from process.stdout
     if process.wait() != 0:
-        said = process.stderr.read().strip().splitlines() or ["no reason given"]
-        raise InputError(f"a process of PyTorch failed: {said[-1]}; expected it to train")
+        said.seek(0)
+        last = said.read().strip().splitlines() or ["no reason given"]
+        raise InputError(f"a process of PyTorch failed: {last[-1]}; expected it to train")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tokcast.measurements.energy_rows import EnergyRow, packaged_energy
-from tokcast.predictor.training.layout import Layout
+from tokcast.predictor.training.layout import KINDS, Layout
 from tokcast.predictor.training.shape import TrainShape
 from tokcast.predictor.training.work import Step
 
@@ -129,7 +129,7 @@ def _run(row: EnergyRow, shape: TrainShape) -> PublishedRun:
 
 def _layout(strategy: str) -> Layout:
     degrees = dict(re.findall(r"(dp|tp|pp)(\d+)", strategy))
-    return Layout(**{name: int(n) for name, n in degrees.items()})
+    return Layout(*(int(degrees.get(kind, 1)) for kind in KINDS))
 
 
 def _limit(row: EnergyRow) -> float | None:

@@ -149,5 +149,5 @@ def append(path: Path, run: TrainRun) -> None:
 def packaged() -> tuple[TrainRun, ...]:
     """Return the sweep that ships with tokcast, in file order."""
     data = resources.files("tokcast.measurements").joinpath("data/training_sweep.csv")
-    with data.open("r", encoding="utf-8", newline="") as lines:
-        return tuple(_rows(lines, "training_sweep.csv"))
+    lines = data.read_text(encoding="utf-8").splitlines()
+    return tuple(_rows(lines, "training_sweep.csv"))

@@ -114,9 +114,7 @@ def train(
 
 
 @energy_app.command("train-fit")
-def train_fit(
-    on: OnSweep = None, save: SaveLaws = None, output: arg.Output = "table"
-) -> None:
+def train_fit(on: OnSweep = None, save: SaveLaws = None, output: arg.Output = "table") -> None:
     """Fit the laws of training again, with their held-out error.
 
     Example: tokcast energy train-fit

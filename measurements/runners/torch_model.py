@@ -24,6 +24,7 @@ class Attention(nn.Module):
         self.o = nn.Linear(inner, shape.width, bias=not shape.is_gated)
 
     def forward(self, x: Any, rotation: Any) -> Any:
+        """Return the values mixed over positions."""
         n, length = x.shape[:2]
         heads = (n, length, -1, self.head_width)
         q, k, v = (each(x).view(heads).transpose(1, 2) for each in (self.q, self.k, self.v))
@@ -45,6 +46,7 @@ class FeedForward(nn.Module):
             self.gate = nn.Linear(shape.width, shape.inner, bias=False)
 
     def forward(self, x: Any) -> Any:
+        """Return the block's change of each token."""
         if self.is_gated:
             return self.down(functional.silu(self.gate(x)) * self.up(x))
         return self.down(functional.gelu(self.up(x)))
@@ -60,6 +62,7 @@ class Block(nn.Module):
         self.attention, self.feed_forward = Attention(shape), FeedForward(shape)
 
     def forward(self, x: Any, rotation: Any) -> Any:
+        """Return the tokens after both parts."""
         x = x + self.attention(self.first(x), rotation)
         return x + self.feed_forward(self.second(x))
 
@@ -70,9 +73,7 @@ class Transformer(nn.Module):
     def __init__(self, shape: TrainShape, n_length: int) -> None:
         super().__init__()
         self.embedding = nn.Embedding(shape.n_vocab, shape.width)
-        self.positions = (
-            nn.Embedding(shape.n_positions, shape.width) if shape.n_positions else None
-        )
+        self.positions = nn.Embedding(shape.n_positions, shape.width) if shape.n_positions else None
         self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.n_layers))
         self.head = nn.Linear(shape.width, shape.n_vocab, bias=False)
         if shape.is_tied:
@@ -80,6 +81,7 @@ class Transformer(nn.Module):
         self.rotation = None if shape.n_positions else angles(n_length, shape.head_width)
 
     def forward(self, tokens: Any) -> Any:
+        """Return the mean loss of a batch of tokens."""
         x = self.embedding(tokens)
         if self.positions is not None:
             x = x + self.positions(torch.arange(tokens.shape[1]))

@@ -1,6 +1,7 @@
 """Reading a checkpoint's config.json as the shape of a Transformer that is to be trained."""
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.mlx_config import language_part
@@ -20,26 +21,73 @@ _POSITIONS = ("max_position_embeddings", "n_positions", "n_ctx")
 _EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts")
 _USED = ("num_experts_per_tok", "num_experts_per_token", "experts_per_token")
 
-# Two matrices a feed-forward; the others that are known have a gate, three.
-_UNGATED = frozenset(
-    ("bert", "roberta", "xlm-roberta", "distilbert", "electra", "gpt2", "gpt_neo", "gpt_neox")
-    + ("gptj", "gpt_bigcode", "bloom", "opt", "falcon", "mpt", "phi", "starcoder2", "albert")
-)
-_GATED = frozenset(
-    ("llama", "mistral", "mixtral", "qwen2", "qwen2_moe", "qwen3", "qwen3_moe", "gemma", "gemma2")
-    + ("gemma3", "gemma3_text", "phi3", "olmo", "olmo2", "olmoe", "granite", "smollm3", "cohere")
-    + ("stablelm", "internlm2", "baichuan", "yi", "modernbert", "exaone", "glm", "glm4")
-)
-_BOTH_WAYS = frozenset(
-    ("bert", "roberta", "xlm-roberta", "distilbert", "electra", "modernbert", "albert")
-)
-# Learned positions; the others turn or slope their heads.
-_LEARNED = frozenset(
-    ("bert", "roberta", "xlm-roberta", "distilbert", "electra", "gpt2", "gpt_neo", "opt")
-    + ("gpt_bigcode", "albert")
-)
-# Where config.json is silent, transformers ties the head to the embedding but in these.
-_UNTIED = _GATED - {"gemma", "gemma2", "gemma3", "gemma3_text", "cohere"} | {"gptj", "gpt_neox"}
+
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What a model type's code does and its config does not say.
+
+    `is_gated`: three feed-forward matrices. `is_learned`: positions are a table; others turn or
+    slope their heads. `is_tied`: head and embedding are one where the config is silent.
+    """
+
+    is_gated: bool = False
+    is_learned: bool = False
+    is_causal: bool = True
+    is_tied: bool = True
+
+
+_ENCODER = _Kind(is_learned=True, is_causal=False)
+_GATED_ENCODER = _Kind(is_gated=True, is_causal=False)
+_GPT = _Kind(is_learned=True)
+_OLD = _Kind()
+_UNTIED = _Kind(is_tied=False)
+_TIED = _Kind(is_gated=True)
+_LLAMA = _Kind(is_gated=True, is_tied=False)
+_KNOWN = {
+    "albert": _ENCODER,
+    "baichuan": _LLAMA,
+    "bert": _ENCODER,
+    "bloom": _OLD,
+    "cohere": _TIED,
+    "distilbert": _ENCODER,
+    "electra": _ENCODER,
+    "exaone": _LLAMA,
+    "falcon": _OLD,
+    "gemma": _TIED,
+    "gemma2": _TIED,
+    "gemma3": _TIED,
+    "gemma3_text": _TIED,
+    "glm": _LLAMA,
+    "glm4": _LLAMA,
+    "gpt2": _GPT,
+    "gpt_bigcode": _GPT,
+    "gpt_neo": _GPT,
+    "gpt_neox": _UNTIED,
+    "gptj": _UNTIED,
+    "granite": _LLAMA,
+    "internlm2": _LLAMA,
+    "llama": _LLAMA,
+    "mistral": _LLAMA,
+    "mixtral": _LLAMA,
+    "modernbert": _GATED_ENCODER,
+    "mpt": _OLD,
+    "olmo": _LLAMA,
+    "olmo2": _LLAMA,
+    "olmoe": _LLAMA,
+    "opt": _GPT,
+    "phi": _OLD,
+    "phi3": _LLAMA,
+    "qwen2": _LLAMA,
+    "qwen2_moe": _LLAMA,
+    "qwen3": _LLAMA,
+    "qwen3_moe": _LLAMA,
+    "roberta": _ENCODER,
+    "smollm3": _LLAMA,
+    "stablelm": _LLAMA,
+    "starcoder2": _OLD,
+    "xlm-roberta": _ENCODER,
+    "yi": _LLAMA,
+}
 
 
 def from_config(config: Config, source: str) -> tuple[TrainShape, tuple[str, ...]]:
@@ -56,7 +104,8 @@ def from_config(config: Config, source: str) -> tuple[TrainShape, tuple[str, ...
     head_width = _number(inner, ("head_dim",), source) or width // n_heads
     if head_width == 0:
         raise InputError(f"{source}: {n_heads} heads of a width of {width}; expected fewer heads")
-    is_gated = kind in _GATED or (kind not in _UNGATED and "silu" in str(inner.get("hidden_act")))
+    known = _KNOWN.get(kind, _Kind(is_gated="silu" in str(inner.get("hidden_act"))))
+    is_tied = inner.get("tie_word_embeddings")
     n_experts = _number(inner, _EXPERTS, source) or 1
     shape = TrainShape(
         name=printable(str(inner.get("_name_or_path") or kind or "model"), 40),
@@ -67,14 +116,14 @@ def from_config(config: Config, source: str) -> tuple[TrainShape, tuple[str, ...
         head_width=head_width,
         inner=_inner(inner, n_experts, source) or 4 * width,
         n_vocab=_needed(inner, ("vocab_size",), source),
-        n_positions=_needed(inner, _POSITIONS, source) if kind in _LEARNED else 0,
-        is_gated=is_gated,
-        is_tied=_tied(inner, kind),
-        is_causal=kind not in _BOTH_WAYS,
+        n_positions=_needed(inner, _POSITIONS, source) if known.is_learned else 0,
+        is_gated=known.is_gated,
+        is_tied=is_tied if isinstance(is_tied, bool) else known.is_tied,
+        is_causal=known.is_causal,
         n_experts=n_experts,
         n_used=min(_number(inner, _USED, source) or 1, n_experts),
     )
-    return shape, _assumed(kind, is_gated)
+    return shape, _assumed(kind, known.is_gated)
 
 
 def _plain_only(config: Config, kind: str, source: str) -> None:
@@ -90,18 +139,13 @@ def _plain_only(config: Config, kind: str, source: str) -> None:
         )
 
 
-def _tied(config: Config, kind: str) -> bool:
-    said = config.get("tie_word_embeddings")
-    return said if isinstance(said, bool) else kind not in _UNTIED
-
-
 def _inner(config: Config, n_experts: int, source: str) -> int | None:
     names = ("moe_intermediate_size", *_INNER) if n_experts > 1 else _INNER
     return _number(config, names, source)
 
 
 def _assumed(kind: str, is_gated: bool) -> tuple[str, ...]:
-    if kind in _GATED or kind in _UNGATED:
+    if kind in _KNOWN:
         return ()
     named = f"model_type {printable(kind, 40)!r} is not known" if kind else "no model_type"
     matrices = "three matrices" if is_gated else "two matrices"

@@ -71,7 +71,8 @@ def forecast(q: TrainQuestion, laws: Laws) -> TrainForecast:
     timed = laws.laws[q.kind, "seconds"]
     alone = math.exp(timed.log_cost(features(q.shape, q.step, q.device, 1.0))) * q.step.n_micro
     at = efficiency(alone, q.shape, q.step, q.layout, q.link)
-    is_measured = f"{q.device.name}/{q.step.precision}" in laws.measured
+    ran = f"{q.device.name}/{q.step.precision}"
+    is_measured = ran in laws.measured and not q.layout.is_modelled
     known = is_measured if q.kind == "board" else q.is_here
     evidence: TrainEvidence = "same host" if known else "spec sheet only"
     spent = _cost(q, laws, "seconds", at, evidence)

@@ -60,9 +60,7 @@ def device_of(host: Host, precision: str, watts: float | None = None) -> Device:
             f"{host.name}: no rate of {precision} is known; expected another --precision, or"
             " --tflops"
         )
-    return Device(
-        host.name, rate, host.bytes_per_s, host.tdp_w, watts or host.tdp_w, is_matrix
-    )
+    return Device(host.name, rate, host.bytes_per_s, host.tdp_w, watts or host.tdp_w, is_matrix)
 
 
 def processor_of(host: Host, n_threads: int, watts: float) -> Device:
@@ -73,9 +71,7 @@ def processor_of(host: Host, n_threads: int, watts: float) -> Device:
     if not host.fp32_flops_per_s or not host.n_cores:
         raise InputError(f"{host.name}: no FP32 rate is known; expected --tflops")
     share = n_threads / host.n_cores
-    return Device(
-        host.name, host.fp32_flops_per_s * share, host.bytes_per_s * share, watts, watts
-    )
+    return Device(host.name, host.fp32_flops_per_s * share, host.bytes_per_s * share, watts, watts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,9 +92,7 @@ class Law:
         return sum(self.effects.get(name, 0.0) * value for name, value in found.items())
 
 
-def features(
-    shape: TrainShape, step: Step, device: Device, efficiency: float
-) -> dict[str, float]:
+def features(shape: TrainShape, step: Step, device: Device, efficiency: float) -> dict[str, float]:
     """Return the values by which a law's effects are multiplied, those of the chip included.
 
     Of one micro-batch: the law is of a pass over the model, and a step is `step.n_micro` of them.

@@ -63,6 +63,11 @@ class Layout:
         """Return over how many devices a micro-batch's activations are divided."""
         return self.dp * self.fsdp * self.tp
 
+    @property
+    def is_modelled(self) -> bool:
+        """Return whether it shares the work otherwise than published runs, which piped it."""
+        return self.dp * self.fsdp * self.tp > 1
+
     def __str__(self) -> str:
         """Return the degrees above 1, as `parse` reads them."""
         degrees = [f"{k}{getattr(self, k)}" for k in KINDS if getattr(self, k) > 1]
@@ -92,7 +97,7 @@ def parse(strategy: str, n_devices: int) -> Layout:
                 f"--strategy {strategy!r}: expected none, fsdp, tp, dp, pp or such as tp2+pp4"
             )
         degrees[match[1]] = int(match[2] or n_devices)
-    layout = Layout(**degrees)
+    layout = Layout(*(degrees.get(kind, 1) for kind in KINDS))
     if layout.n_devices != n_devices:
         raise InputError(
             f"--strategy {strategy} takes {layout.n_devices} devices: expected {n_devices},"
@@ -130,9 +135,7 @@ def traffic(shape: TrainShape, step: Step, layout: Layout) -> Iterator[Traffic]:
     n = layout.tp
     if n > 1:
         sums = (6.0 if step.recomputes else 4.0) * blocks
-        yield Traffic(
-            sums * 2.0 * border * (n - 1) / n, sums * 2.0 * step.n_micro * (n - 1), False
-        )
+        yield Traffic(sums * 2.0 * border * (n - 1) / n, sums * 2.0 * step.n_micro * (n - 1), False)
     if layout.pp > 1:
         yield Traffic(2.0 * border, 2.0 * step.n_micro, False)
 
@@ -148,9 +151,7 @@ def busy_seconds(alone_s: float, shape: TrainShape, step: Step, layout: Layout) 
     return alone_s / layout.n_devices * filling(step, layout) * (1.0 + (layout.tp - 1) * head)
 
 
-def efficiency(
-    alone_s: float, shape: TrainShape, step: Step, layout: Layout, link: Link
-) -> float:
+def efficiency(alone_s: float, shape: TrainShape, step: Step, layout: Layout, link: Link) -> float:
     """Return speedup over one device by the number of devices, above 0 and at most 1.
 
     `alone_s` is what the step takes on one device.
