@@ -48,6 +48,10 @@ def predict(
     bandwidth: Text | None = None,
     tflops: Text | None = None,
     memory: Text | None = None,
+    energy: bool = False,
+    price: Text | None = None,
+    grid: Text | None = None,
+    power_limit: Text | None = None,
     offline: bool = False,
 ) -> Answer: ...
 
@@ -70,6 +74,10 @@ def predict(
     bandwidth: Text | None = None,
     tflops: Text | None = None,
     memory: Text | None = None,
+    energy: bool = False,
+    price: Text | None = None,
+    grid: Text | None = None,
+    power_limit: Text | None = None,
     offline: bool = False,
 ) -> tuple[Answer, ...]: ...
 
@@ -91,13 +99,18 @@ def predict(
     bandwidth: Text | None = None,
     tflops: Text | None = None,
     memory: Text | None = None,
+    energy: bool = False,
+    price: Text | None = None,
+    grid: Text | None = None,
+    power_limit: Text | None = None,
     offline: bool = False,
 ) -> Answer | tuple[Answer, ...]:
     """Return how fast a model runs on a host, as `tokcast predict` prints it.
 
     One model by its address gives an `Answer`, several give a tuple of them. `host` None is this
     machine. Lengths are tokens, `bandwidth` GB/s, `tflops` TFLOPS; `memory` is bytes, or text
-    such as "24G". Raises InputError for what can't be read or understood.
+    such as "24G", `price` money a kWh, `grid` a country's code or grams of CO2 a kWh,
+    `power_limit` watts. Raises InputError for what can't be read or understood.
     """
     addresses = (model,) if isinstance(model, str) else tuple(model)
     request = predicting.Request(
@@ -118,6 +131,10 @@ def predict(
         memory=_maybe(memory),
         explain=False,
         offline=offline,
+        energy=energy,
+        price=_maybe(price),
+        grid=_maybe(grid),
+        power_limit=_maybe(power_limit),
     )
     asked = predicting.parse(request)
     answers = tuple(predicting.answer(address, request, asked) for address in addresses)

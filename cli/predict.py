@@ -14,6 +14,7 @@ from tokcast.cli.options import (
     one_count,
     runtime_of,
 )
+from tokcast.cli.predict_energy import EnergyAnswer, EnergyAsked, asked_of, with_energy
 from tokcast.cli.progress import Progress
 from tokcast.cli.render import render
 from tokcast.fits.calibrated import Applied, apply
@@ -53,6 +54,10 @@ class Request:
     memory: str | None
     explain: bool
     offline: bool
+    energy: bool = False
+    price: str | None = None
+    grid: str | None = None
+    power_limit: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,7 @@ class Asked:
     n_context: int | None
     host: Host
     host_notes: tuple[str, ...]
+    energy: EnergyAsked | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +109,7 @@ class Answer:
     coefficients: str
     warnings: tuple[str, ...]
     calibration: str = ""
+    energy: EnergyAnswer | None = None
 
     @property
     def host(self) -> Host:
@@ -143,6 +150,7 @@ def parse(request: Request) -> Asked:
         n_context=None if context is None else one_count(context, "-c"),
         host=host,
         host_notes=all_host_notes(host, notes),
+        energy=asked_of(request.energy, request.price, request.grid, request.power_limit),
     )
 
 
@@ -255,6 +263,9 @@ def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> 
         for depth in depths
         for n_gen, load in _workloads(asked, depth)
     )
+    energy = None
+    if asked.energy is not None:
+        forecasts, energy = with_energy(forecasts, asked.host, run.backend, asked.energy)
     n_context = asked.n_context or max(depths) + max((*asked.n_prompts, *asked.n_gens))
     warnings = (
         *spec.warnings,
@@ -272,9 +283,16 @@ def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> 
         n_ubatch=asked.n_ubatch,
         flash_attention=asked.flash_attention,
     )
-    digest = coefficients.digest
     return Answer(
-        spec, asked, run, forecasts, memory, digest, tuple(dict.fromkeys(warnings)), applied.summary
+        spec=spec,
+        asked=asked,
+        run=run,
+        forecasts=forecasts,
+        fit=memory,
+        coefficients=coefficients.digest,
+        warnings=tuple(dict.fromkeys(warnings)),
+        calibration=applied.summary,
+        energy=energy,
     )
 
 

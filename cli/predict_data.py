@@ -5,6 +5,8 @@ from typing import Any
 
 from tokcast.cli.hosts import describe
 from tokcast.cli.predict import Answer, Forecast
+from tokcast.cli.predict_energy import answer_energy, energy_data
+from tokcast.predictor.energy import Energy
 from tokcast.predictor.prediction import ComponentTime
 
 
@@ -13,7 +15,10 @@ def answer_data(a: Answer) -> dict[str, Any]:
     return {
         "model": _model(a),
         "host": _host(a),
-        "predictions": [_prediction(f) for f in a.forecasts],
+        "predictions": [
+            _prediction(f) | ({"energy": energy_data(e)} if e is not None else {})
+            for f, e in zip(a.forecasts, _energies(a), strict=True)
+        ],
         "memory": _memory(a),
         "provenance": {
             "coefficients": a.coefficients,
@@ -21,7 +26,14 @@ def answer_data(a: Answer) -> dict[str, Any]:
             "evidence": a.evidence,
         },
         "warnings": list(a.warnings),
+        **({} if a.energy is None else {"energy": answer_energy(a)}),
     }
+
+
+def _energies(a: Answer) -> Sequence[Energy | None]:
+    """Return each forecast's energy; None where it was not asked for or can't be told."""
+    found = a.energy.energies if a.energy is not None else ()
+    return found or [None] * len(a.forecasts)
 
 
 def _model(a: Answer) -> dict[str, Any]:
@@ -111,6 +123,18 @@ def records(a: Answer) -> list[dict[str, Any]]:
             "bound": f.prediction.bound,
             "evidence": f.prediction.evidence,
             "fits": a.fit.fits,
+            **({} if e is None else _flat(e)),
         }
-        for f in a.forecasts
+        for f, e in zip(a.forecasts, _energies(a), strict=True)
     ]
+
+
+def _flat(e: Energy) -> dict[str, Any]:
+    return {
+        "joules_per_token": e.joules_per_token,
+        "low_joules_per_token": e.low,
+        "high_joules_per_token": e.high,
+        "watts": e.power.watts,
+        "energy_meter": e.meter,
+        "energy_evidence": e.evidence,
+    }

@@ -7,6 +7,7 @@ from tokcast.cli.explain import ledger_table, memory_table
 from tokcast.cli.names import short_name
 from tokcast.cli.predict import Answer, Forecast
 from tokcast.cli.predict_data import answer_data, records
+from tokcast.cli.predict_energy import energy_notes, energy_table
 from tokcast.cli.render import Report, Table, params, rate, size
 from tokcast.predictor.prediction import Prediction
 
@@ -128,17 +129,31 @@ def _bench_table(answers: Sequence[Answer]) -> Table:
 def single(a: Answer, explain: bool) -> Report:
     """Return the report for one model."""
     tables = [_table(a)]
+    if a.energy is not None and a.energy.energies:
+        tables.append(energy_table(a.forecasts, a.energy))
     if explain:
         tables += [memory_table(a.fit), *(ledger_table(f, f.label) for f in a.forecasts)]
     return Report(
         verdict=_verdict(a),
         tables=tuple(tables),
-        notes=(*_noted(a.warnings), *_source_notes(a)),
+        notes=(*_energy_notes(a), *_noted(a.warnings), *_source_notes(a)),
         data=answer_data(a),
         records=records(a),
         markdown=_bench_table([a]),
         command=f"Check it: {check_command(a)}",
     )
+
+
+def _energy_notes(a: Answer) -> tuple[str, ...]:
+    return () if a.energy is None else energy_notes(a.forecasts, a.energy)
+
+
+def _joules(a: Answer) -> str:
+    """Return joules a token of the first generation, or of the first test."""
+    if a.energy is None or not a.energy.energies:
+        return "-"
+    first = a.first("decode") or a.forecasts[0]
+    return f"{a.energy.energies[a.forecasts.index(first)].joules_per_token:.3g}"
 
 
 def _best_first(a: Answer) -> tuple[bool, float]:
@@ -171,6 +186,8 @@ def _compared(ranked: Sequence[Answer]) -> Table:
         ]
     if prefill is not None:
         columns[prefill.label] = [_rate_of(a.first("prefill")) for a in ranked]
+    if any(a.energy is not None for a in ranked):
+        columns["J/token"] = [_joules(a) for a in ranked]
     if len({a.run for a in ranked}) > 1:
         columns["backend"] = [a.run.backend for a in ranked]
     right = frozenset(columns) - {"model", "backend"}
@@ -204,7 +221,11 @@ def comparison(answers: Sequence[Answer], explain: bool) -> Report:
     return Report(
         (_best(ranked),),
         tuple(tables),
-        (*_noted(tuple(dict.fromkeys(warnings))), *_source_notes(ranked[0])[1:]),
+        (
+            *_energy_notes(ranked[0])[-1:],
+            *_noted(tuple(dict.fromkeys(warnings))),
+            *_source_notes(ranked[0])[1:],
+        ),
         {"results": [answer_data(a) for a in ranked]},
         [record for a in ranked for record in records(a)],
         _bench_table(ranked),

@@ -159,18 +159,17 @@ def leave_out(
     return held
 
 
-def without_models(fits: SpeedFits, observations: Sequence[EnergyObservation], rows: Rows) -> (
-    Coefficients
-):
+def without_models(
+    fits: SpeedFits, observations: Sequence[EnergyObservation], rows: Rows
+) -> Coefficients:
     """Return speed coefficients that saw none of the models of some rows."""
     models = {observations[i].model_id for i in rows}
     return fits.without(lambda o: o.model_id in models)
 
 
-def without_hosts(fits: SpeedFits, observations: Sequence[EnergyObservation], rows: Rows) -> (
-    Coefficients
-):
+def without_hosts(
+    fits: SpeedFits, observations: Sequence[EnergyObservation], rows: Rows
+) -> Coefficients:
     """Return speed coefficients that saw none of the chips of some rows."""
     hosts = {observations[i].host.name for i in rows}
     return fits.without(lambda o: o.host.name in hosts)
-

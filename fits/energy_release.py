@@ -28,6 +28,7 @@ from tokcast.fits.scores import Score, score
 from tokcast.fits.splits import folds
 from tokcast.predictor.energy import SCHEMA
 from tokcast.predictor.power import PowerTerms, meter_of, reference_watts
+from tokcast.predictor.power_cap import CapTerms
 
 Floats = npt.NDArray[np.float64]
 Mask = npt.NDArray[np.bool_]
@@ -74,9 +75,7 @@ def left_out_energy(
         observations, hosts, partial(without_hosts, speed, observations), only_known=False
     )
     progress("energy: backends left out")
-    return LeftOutEnergy(
-        tuple(observations), by_model, by_host, _other_backends(observations)
-    )
+    return LeftOutEnergy(tuple(observations), by_model, by_host, _other_backends(observations))
 
 
 def _other_backends(observations: Sequence[EnergyObservation]) -> HeldEnergy:
@@ -166,9 +165,7 @@ def _score(residual: Floats, names: npt.NDArray[np.str_], rows: Mask) -> Score |
 
 def _tdp_watts(observations: Sequence[EnergyObservation]) -> Floats:
     """Return log(measured / published power), NaN for a chip without one."""
-    published = [
-        reference_watts(o.host, o.limit_w) if o.host.tdp_w else None for o in observations
-    ]
+    published = [reference_watts(o.host, o.limit_w) if o.host.tdp_w else None for o in observations]
     return np.array(
         [np.log(o.watts / w) if w else np.nan for o, w in zip(observations, published, strict=True)]
     )
@@ -231,7 +228,7 @@ def energy_scores(left: LeftOutEnergy) -> list[EnergyScore]:
     return made
 
 
-def release_energy(left: LeftOutEnergy) -> dict[str, Any]:
+def release_energy(left: LeftOutEnergy, caps: Mapping[str, CapTerms]) -> dict[str, Any]:
     """Return the coefficients as released JSON."""
     fitted = fit_energy(energy_design(left.observations))
     n = Counter(f"{meter_of(o.host)}|{o.host.name}" for o in left.observations)
@@ -241,11 +238,12 @@ def release_energy(left: LeftOutEnergy) -> dict[str, Any]:
         "families": {f: _rounded(power_terms(v)) for f, v in fitted.families.items()},
         "units": {u: _rounded(power_terms(v)) for u, v in fitted.units.items()},
         "intervals": intervals_of(left),
+        "caps": {name: _rounded(terms) for name, terms in caps.items()},
         "n_observations": dict(sorted(n.items())),
     }
     digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:12]
     return {"digest": digest, **body}
 
 
-def _rounded(terms: PowerTerms) -> dict[str, float]:
-    return {name: round(value, 5) for name, value in asdict(terms).items()}
+def _rounded(terms: PowerTerms | CapTerms) -> dict[str, float | None]:
+    return {k: None if v is None else round(v, 5) for k, v in asdict(terms).items()}

@@ -70,7 +70,9 @@ def _sweep(rows: Sequence[EnergyRow]) -> Sweep | None:
     if len(set(limits)) < MIN_LIMITS:
         return None
     tdp = chip(first.chip).tdp_w or limits[-1]
-    usual = max((r for r in rows if (r.power_limit_w or 0) <= tdp), key=lambda r: r.power_limit_w or 0)
+    usual = max(
+        (r for r in rows if (r.power_limit_w or 0) <= tdp), key=lambda r: r.power_limit_w or 0
+    )
     found = energy_observation(usual)
     if not isinstance(found, EnergyObservation):
         return None

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from tokcast.predictor.power import (
     power_of,
     roofline_of,
 )
+from tokcast.predictor.power_cap import CapCurve, CapTerms, curve_of, nearest
 from tokcast.predictor.prediction import Prediction
 
 EnergyEvidence = Literal[
@@ -36,7 +37,7 @@ class EnergyCoefficients:
     """Fitted shares by meter, "meter|architecture" and "chip|backend", and the error left out.
 
     `intervals` maps evidence to level to (low, high) quantiles of log(measured / predicted)
-    watts; `n_observations` counts configurations by "meter|chip". `digest` names the release.
+    watts; `caps` are the terms under a power limit by chip; `n_observations` counts configurations by "meter|chip". `digest` names the release.
     """
 
     digest: str
@@ -44,6 +45,7 @@ class EnergyCoefficients:
     families: Mapping[str, PowerTerms]
     units: Mapping[str, PowerTerms]
     intervals: Mapping[str, Mapping[str, tuple[float, float]]]
+    caps: Mapping[str, CapTerms]
     n_observations: Mapping[str, int]
 
     def terms(self, host: Host, backend: str) -> tuple[PowerTerms, EnergyEvidence]:
@@ -121,6 +123,34 @@ def energy_of(
     )
 
 
+def cap_curve(
+    p: Prediction, energy: Energy, host: Host, coefficients: EnergyCoefficients
+) -> tuple[CapCurve, str] | None:
+    """Return speed over a power limit for a prediction without one, and the chip it is taken from.
+
+    None for a chip without a published power, and where nothing like it was swept.
+    """
+    name = nearest(host, p.phase, coefficients.caps)
+    if name is None:
+        return None
+    share = activity_of(p).n_bytes / p.seconds / host.bytes_per_s
+    curve = curve_of(host, coefficients.caps[name], p.phase, share, energy.power.watts)
+    return (curve, name) if curve is not None else None
+
+
+def limited(p: Prediction, curve: CapCurve, limit_w: float) -> Prediction:
+    """Return a prediction under a power limit: all of it slower by the same share."""
+    left = curve.speed(limit_w)
+    return replace(
+        p,
+        tok_per_s=p.tok_per_s * left,
+        low=p.low * left,
+        high=p.high * left,
+        seconds=p.seconds / left,
+        components=tuple(replace(c, seconds=c.seconds / left) for c in p.components),
+    )
+
+
 def from_json(data: Mapping[str, Any]) -> EnergyCoefficients:
     """Return coefficients from their released form; raises InputError for another schema."""
     if data.get("schema") != SCHEMA:
@@ -137,6 +167,7 @@ def from_json(data: Mapping[str, Any]) -> EnergyCoefficients:
             evidence: {level: (ends[0], ends[1]) for level, ends in levels.items()}
             for evidence, levels in data["intervals"].items()
         },
+        caps={name: CapTerms(**terms) for name, terms in data["caps"].items()},
         n_observations=data["n_observations"],
     )
 
