@@ -35,7 +35,9 @@ def run(on: str | None, save: str | None, output: str) -> int:
         boards, sweep = of_published(runs()), of_sweep(rows, sweep_host(rows[0]))
         fitted = fit_all(boards, sweep, progress)
     body = release(fitted, rows[0].cpu, boards)
-    released = json.loads(PATH.read_bytes()) if PATH.exists() else {"laws": {}, "digest": "none"}
+    released: dict[str, Any] = {"laws": {}, "digest": "none"}
+    if PATH.exists():
+        released = json.loads(PATH.read_bytes())
     same = furthest(body, released) <= SAME
     report = _report(fitted, body, boards, rows, same, released["digest"])
     if save is not None:

@@ -208,4 +208,4 @@ def _baseline(rows: Sequence[TrainObservation], names: Sequence[str], quantity: 
     share = np.array([row.device_seconds for row in rows]) / peak
     labels = np.asarray(names)
     usual = np.array([float(np.median(share[labels != name])) for name in labels])
-    return np.log(share / usual)
+    return np.asarray(np.log(share / usual))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tokcast.measurements.energy_rows import EnergyRow, packaged_energy
-from tokcast.predictor.training.layout import KINDS, Layout
+from tokcast.predictor.training.layout import Layout, of_degrees
 from tokcast.predictor.training.shape import TrainShape
 from tokcast.predictor.training.work import Step
 
@@ -128,8 +128,8 @@ def _run(row: EnergyRow, shape: TrainShape) -> PublishedRun:
 
 
 def _layout(strategy: str) -> Layout:
-    degrees = dict(re.findall(r"(dp|tp|pp)(\d+)", strategy))
-    return Layout(*(int(degrees.get(kind, 1)) for kind in KINDS))
+    found = re.findall(r"(dp|tp|pp)(\d+)", strategy)
+    return of_degrees({kind: int(n) for kind, n in found})
 
 
 def _limit(row: EnergyRow) -> float | None:

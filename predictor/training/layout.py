@@ -11,7 +11,7 @@ and twice backward (Shoeybi et al. 2019, https://arxiv.org/abs/1909.08053).
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tokcast.predictor.errors import InputError
@@ -74,6 +74,12 @@ class Layout:
         return "+".join(degrees) or "none"
 
 
+def of_degrees(degrees: Mapping[str, int]) -> Layout:
+    """Return the layout of degrees by KINDS; 1 for one that is not there."""
+    dp, fsdp, tp, pp = (degrees.get(kind, 1) for kind in KINDS)
+    return Layout(dp, fsdp, tp, pp)
+
+
 def parse(strategy: str, n_devices: int) -> Layout:
     """Return the layout of `none`, `fsdp`, `tp`, `dp`, `pp` or degrees such as `tp2+pp4`.
 
@@ -97,7 +103,7 @@ def parse(strategy: str, n_devices: int) -> Layout:
                 f"--strategy {strategy!r}: expected none, fsdp, tp, dp, pp or such as tp2+pp4"
             )
         degrees[match[1]] = int(match[2] or n_devices)
-    layout = Layout(*(degrees.get(kind, 1) for kind in KINDS))
+    layout = of_degrees(degrees)
     if layout.n_devices != n_devices:
         raise InputError(
             f"--strategy {strategy} takes {layout.n_devices} devices: expected {n_devices},"
