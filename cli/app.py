@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from tokcast.cli.commands import energy, fitting, hosts, measure, models, pages, plot, training
+from tokcast.cli.commands import (
+    energy,
+    fitting,
+    hosts,
+    measure,
+    models,
+    pages,
+    plot,
+    scaling,
+    training,
+)
 from tokcast.cli.render import plain
 from tokcast.cli.startup import HELP_NAMES, hide_types, skip_adapters, usage_error
 from tokcast.predictor.errors import InputError
@@ -29,6 +39,7 @@ for group in (
     fitting,
     energy,
     training,
+    scaling,
     hosts,
     plot,
     pages,

@@ -1,4 +1,4 @@
-"""`tokcast energy evaluate`: the error of energy on models and chips left out, beside TDP x time."""
+"""`tokcast energy evaluate`: the error on models and chips left out, beside TDP x time."""
 
 import json
 from collections import Counter
@@ -60,7 +60,7 @@ def score_table(scores: Sequence[EnergyScore]) -> Table:
         "TDP x time",
         "inside",
     )
-    rows = [
+    rows: list[tuple[str, ...]] = [
         (
             s.left_out,
             s.meter,
@@ -123,15 +123,18 @@ def evaluate(save: str | None, output: str) -> int:
     )
     same = json.loads(ENERGY_PATH.read_bytes())["digest"] == body["digest"]
     if save is not None:
-        Path(save).write_text(
-            json.dumps({**body, "scores": report.data["scores"]}, indent=1) + "\n"
-        )
+        Path(save).write_text(json.dumps(_whole(body, report), indent=1) + "\n", encoding="utf-8")
         notes = (*notes, f"Written to {save}.")
     elif not same:
         notes = (*notes, "These are not the released coefficients.")
     full = Report(report.verdict, report.tables, notes, report.data, report.records)
     print(render(full, output))
     return 0 if same or save is not None else 1
+
+
+def _whole(body: dict[str, Any], report: Report) -> dict[str, Any]:
+    """Return the coefficients with the scores they were released with."""
+    return {**body, "scores": report.data["scores"], "limits": report.data["limits"]}
 
 
 def _report(

@@ -230,8 +230,8 @@ def _limits(e: EnergyAnswer) -> tuple[str, ...]:
         text = f"Under a power limit of {e.asked.limit_w:g} W, of each card."
         return (text,)
     return tuple(
-        f"Least J/token of {a.label}: about {a.limit_w:.0f} W, {100 * (a.energy - 1):+.0f} % energy,"
-        f" {100 * (a.speed - 1):+.0f} % speed (sweeps of {a.terms_of})."
+        f"Least J/token of {a.label}: about {a.limit_w:.0f} W, {100 * (a.energy - 1):+.0f} %"
+        f" energy, {100 * (a.speed - 1):+.0f} % speed (sweeps of {a.terms_of})."
         for a in e.advice
         if a.energy < 1 and math.isfinite(a.energy)
     )[:2]

@@ -2,8 +2,8 @@
 
 The logarithm of each share is that of its meter, plus what the chip's architecture and the chip
 under its backend differ by, which Gaussian priors pull to zero; the meter's has a wide prior of
-its own. Readings of different meters share nothing. Residuals in log watts count as |x| where they are large, so that
-a wrong row cannot pull far, and a chip measured n times as n ** 0.5.
+its own. Readings of different meters share nothing. Residuals in log watts count as |x| where
+they are large, so that a wrong row cannot pull far, and a chip measured n times as n ** 0.5.
 """
 
 from collections import Counter
@@ -28,10 +28,10 @@ Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 
 NAMES = tuple(f.name for f in fields(PowerTerms))
-# Prior centre, and prior widths in log units of a meter's, an architecture's and a chip's shares. A chip draws
-# about its published power at most; half of it when busy; moving bytes at the full bandwidth
-# and prefilling at the full FP32 rate a third of it each; a generated token's operations run at
-# a few percent of that rate.
+# Prior centre, and prior widths in log units of a meter's, an architecture's and a chip's
+# shares. A chip draws about its published power at most and a quarter of it when busy
+# generating; moving bytes at the full bandwidth and prefilling at the full FP32 rate take a
+# third of it each; a generated token's operations run at a few percent of that rate.
 CENTRE = PowerTerms(0.25, 0.3, 10.0, 0.6, 0.3, 1.0)
 METER_WIDTH = np.array([0.6, 0.6, 0.6, 0.6, 0.6, 0.1])
 FAMILY_WIDTH = np.array([0.3, 0.3, 0.3, 0.3, 0.3, 0.08])

@@ -22,6 +22,8 @@ from tokcast.predictor.terms import Run
 # Of a process whose mean power was read, loading the model may take so much of the time.
 MOST_LOADING = 0.1
 OVER_THE_PROCESS = "over the process"
+# Below these tokens few samples were read; beyond them attention changes the power.
+SHORTEST_SWEPT, LONGEST_SWEPT = 16, 1024
 
 UNKNOWN_CHIP = EnergyRule("unknown-chip", "the chip is not in the registry", lambda _: False)
 UNKNOWN_MODEL = EnergyRule(
@@ -243,10 +245,10 @@ def _loading(rows: Iterable[EnergyRow]) -> dict[tuple[str, ...], float]:
     sweeps: dict[tuple[str, ...], list[tuple[float, float]]] = defaultdict(list)
     for r in rows:
         key = _process(r)
-        if key and r.phase == "decode" and r.n_gen and r.tok_s and r.power_w:
-            # Beyond these lengths attention changes the power, below them few samples were read.
-            if 16 <= r.n_gen <= 1024:
-                sweeps[key].append((r.n_gen / r.tok_s, r.power_w))
+        if key is None or r.phase != "decode" or not (r.n_gen and r.tok_s and r.power_w):
+            continue
+        if SHORTEST_SWEPT <= r.n_gen <= LONGEST_SWEPT:
+            sweeps[key].append((r.n_gen / r.tok_s, r.power_w))
     return {key: loading_seconds(*zip(*pairs, strict=True)) for key, pairs in sweeps.items()}
 
 

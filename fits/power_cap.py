@@ -57,9 +57,9 @@ def sweeps(rows: Iterable[EnergyRow]) -> list[Sweep]:
     groups: dict[tuple[object, ...], list[EnergyRow]] = defaultdict(list)
     for r in rows:
         drafted = "draft" in r.notes or "MTP" in r.notes
-        if r.power_limit_w and r.power_w and r.tok_s and r.n_devices == 1 and not drafted:
-            if r.phase in ("decode", "prefill"):
-                groups[r.source, r.chip, r.model, r.phase, r.batch].append(r)
+        is_whole = r.power_limit_w and r.power_w and r.tok_s and r.n_devices == 1
+        if is_whole and not drafted and r.phase in ("decode", "prefill"):
+            groups[r.source, r.chip, r.model, r.phase, r.batch].append(r)
     made = (_sweep(sorted(g, key=lambda r: r.power_limit_w or 0.0)) for g in groups.values())
     return [s for s in made if s is not None]
 
@@ -70,10 +70,8 @@ def _sweep(rows: Sequence[EnergyRow]) -> Sweep | None:
     if len(set(limits)) < MIN_LIMITS:
         return None
     tdp = chip(first.chip).tdp_w or limits[-1]
-    usual = max(
-        (r for r in rows if (r.power_limit_w or 0) <= tdp), key=lambda r: r.power_limit_w or 0
-    )
-    found = energy_observation(usual)
+    within = [r for r, limit in zip(rows, limits, strict=True) if limit <= tdp] or [first]
+    found = energy_observation(within[-1])
     if not isinstance(found, EnergyObservation):
         return None
     batch = "" if first.batch in (None, 1.0) else f" x{first.batch:g}"

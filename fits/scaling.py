@@ -98,9 +98,7 @@ def energy_rows_of(observations: Sequence[EnergyObservation], meter: str) -> Law
         if meter_of(o.host) != meter or o.phase == "prefill" or spec is None:
             continue
         depth = float(o.loads[-1][0].n_depth)
-        found.append(
-            (o.joules_per_token, spec, o.host.bytes_per_s, depth, o.host.name, o.model_id)
-        )
+        found.append((o.joules_per_token, spec, o.host.bytes_per_s, depth, o.host.name, o.model_id))
     return _rows("J/token", meter, found)
 
 
@@ -155,6 +153,7 @@ def fit_law(rows: LawRows) -> Law | None:
         return np.asarray(design[test] @ beta)
 
     residual = _left_out(rows, names, ours)
+    is_speed = rows.response == "tok/s"
     low, high = np.quantile(residual, [0.1, 0.9])
     return Law(
         response=rows.response,
@@ -164,17 +163,18 @@ def fit_law(rows: LawRows) -> Law | None:
         cluster=cluster,
         intercept=float(result.params[0]),
         exponents=_exponents(result, rows.response, [NAMES[i] for i in used]),
-        hull={
-            NAMES[i]: (float(np.exp(rows.log_x[:, i].min())), float(np.exp(rows.log_x[:, i].max())))
-            for i in used
-        },
+        hull={NAMES[i]: _ends(rows.log_x[:, i]) for i in used},
         inverse=[[float(v) for v in line] for line in inverse],
         most_leverage=float(np.einsum("ij,jk,ik->i", design, inverse, design).max()),
         error=(float(low), float(high)),
         held_out_mape=_mape(residual),
-        baseline_mape=_mape(_left_out(rows, names, _roof(rows))) if "tok/s" in rows.response else None,
-        bend=_bend(rows, groups) if rows.response == "tok/s" else None,
+        baseline_mape=_mape(_left_out(rows, names, _roof(rows))) if is_speed else None,
+        bend=_bend(rows, groups) if is_speed else None,
     )
+
+
+def _ends(logs: Floats) -> tuple[float, float]:
+    return float(np.exp(logs.min())), float(np.exp(logs.max()))
 
 
 def _roof(rows: LawRows) -> Callable[[Any, Any], Floats]:
@@ -216,9 +216,7 @@ def _bend(rows: LawRows, groups: npt.NDArray[np.intp]) -> Bend:
     knot = float(knots[int(np.argmin([float(e[0]) if e.size else np.inf for e in losses]))])
     result = _fitted(rows.log_y, columns(knot), groups)
     ends = np.asarray(result.conf_int(alpha=0.05))
-    below, above = (
-        (float(result.params[i]), float(ends[i, 0]), float(ends[i, 1])) for i in (1, 2)
-    )
+    below, above = ((float(result.params[i]), float(ends[i, 0]), float(ends[i, 1])) for i in (1, 2))
     return Bend(float(np.exp(knot)), below, above)
 
 

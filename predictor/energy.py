@@ -37,7 +37,8 @@ class EnergyCoefficients:
     """Fitted shares by meter, "meter|architecture" and "chip|backend", and the error left out.
 
     `intervals` maps evidence to level to (low, high) quantiles of log(measured / predicted)
-    watts; `caps` are the terms under a power limit by chip; `n_observations` counts configurations by "meter|chip". `digest` names the release.
+    watts; `caps` are the terms under a power limit by chip; `n_observations` counts
+    configurations by "meter|chip". `digest` names the release.
     """
 
     digest: str

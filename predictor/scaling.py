@@ -18,6 +18,8 @@ from tokcast.predictor.errors import InputError
 SCHEMA = 1
 # Depth enters as 1 + depth over this many tokens, so that an empty cache is 1.
 DEPTH_UNIT = 1024.0
+# So little beyond the data is still within it.
+HULL_SLACK = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,12 +96,10 @@ class Law:
         found = [
             f"{name} {covariates[name]:.4g} lies outside the data ({low:.4g} to {high:.4g})"
             for name, (low, high) in self.hull.items()
-            if not low <= covariates[name] <= high
+            if not low / HULL_SLACK <= covariates[name] <= high * HULL_SLACK
         ]
         x = [1.0, *self._logs(covariates)]
-        leverage = sum(
-            a * b * self.inverse[i][j] for i, a in enumerate(x) for j, b in enumerate(x)
-        )
+        leverage = sum(a * b * self.inverse[i][j] for i, a in enumerate(x) for j, b in enumerate(x))
         if not found and leverage > self.most_leverage:
             found.append("each lies within the data, all of them together do not")
         return tuple(found)
@@ -115,8 +115,8 @@ def _law(data: Mapping[str, Any]) -> Law:
     plain = {**data, "exponents": {k: Exponent(**e) for k, e in data["exponents"].items()}}
     plain["hull"] = {k: (ends[0], ends[1]) for k, ends in data["hull"].items()}
     plain["error"] = (data["error"][0], data["error"][1])
-    plain["bend"] = None if bend is None else Bend(
-        bend["seconds"], tuple(bend["below"]), tuple(bend["above"])
+    plain["bend"] = (
+        None if bend is None else Bend(bend["seconds"], tuple(bend["below"]), tuple(bend["above"]))
     )
     return Law(**plain)
 
