@@ -110,6 +110,8 @@ def _evidence(q: TrainQuestion, f: TrainForecast, laws: Laws) -> Iterator[str]:
         else ""
     )
     yield f"Evidence: {f.evidence}; laws {laws.digest} fitted on {kind}{assumed}"
+    if q.shape.n_experts > 1:
+        yield "No run trained a mixture of experts: its cost is taken as that of what a token uses"
     if q.kind == "processor":
         yield f"Joules are time by that power: their range is the time's alone, at {LEVEL:.0%}"
     else:

@@ -227,7 +227,9 @@ def test_a_law_is_what_its_formula_says() -> None:
 def test_what_was_not_measured_is_less_sure() -> None:
     other = replace(QUESTION, device=replace(CARD, name="other card"))
     half = replace(QUESTION, step=replace(QUESTION.step, precision="bf16"))
-    for question in (other, half):
+    mixture = replace(QUESTION, shape=replace(QUESTION.shape, n_experts=4, n_used=1))
+    shared = replace(QUESTION, layout=Layout(tp=2))
+    for question in (other, half, mixture, shared):
         found = forecast(question, known_laws())
         assert found.evidence == "spec sheet only"
         assert found.seconds.high == pytest.approx(found.seconds.value * math.exp(0.5))

@@ -72,7 +72,8 @@ def forecast(q: TrainQuestion, laws: Laws) -> TrainForecast:
     alone = math.exp(timed.log_cost(features(q.shape, q.step, q.device, 1.0))) * q.step.n_micro
     at = efficiency(alone, q.shape, q.step, q.layout, q.link)
     ran = f"{q.device.name}/{q.step.precision}"
-    is_measured = ran in laws.measured and not q.layout.is_modelled
+    is_usual = not q.layout.is_modelled and q.shape.n_experts == 1
+    is_measured = ran in laws.measured and is_usual
     known = is_measured if q.kind == "board" else q.is_here
     evidence: TrainEvidence = "same host" if known else "spec sheet only"
     spent = _cost(q, laws, "seconds", at, evidence)
