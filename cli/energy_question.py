@@ -52,6 +52,8 @@ def asked(request: Request, laws: Laws) -> Asked:
         link=_link(request, host, laws, layout),
         is_here=f"{host.name} ({host.architecture})" == laws.machine,
     )
+    if request.speedup is not None:
+        question = replace(question, speedup=_speedup(request.speedup, n_devices))
     n_steps = one_count(request.steps or "1000", "--steps")
     return Asked(question, host, n_steps, (*notes, *host_notes, *power_notes))
 
@@ -141,6 +143,15 @@ def _processor(request: Request, host: Host, precision: str) -> tuple[Device, tu
         watts, why = WATTS_A_CORE * threads, f"{WATTS_A_CORE:g} W a core, its rated power unknown"
     note = f"power is stated, not metered: {watts:.3g} W a device of {threads} thread(s), {why}"
     return processor_of(host, threads, watts), (note,)
+
+
+def _speedup(text: str, n_devices: int) -> float:
+    speedup = number(text, "--speedup", "speedup over one device")
+    if speedup > n_devices:
+        raise InputError(
+            f"--speedup {speedup:g}: more than {n_devices} device(s) can; expected at most that"
+        )
+    return speedup
 
 
 def _link(request: Request, host: Host, laws: Laws, layout: Layout) -> Link:

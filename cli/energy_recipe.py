@@ -31,6 +31,7 @@ class Request:
     recompute: bool | None = None
     power_limit: str | None = None
     link: str | None = None
+    speedup: str | None = None
     watts: str | None = None
     threads: str | None = None
     bandwidth: str | None = None

@@ -59,7 +59,8 @@ def _rows(q: TrainQuestion, f: TrainForecast) -> Iterator[tuple[str, str]]:
     yield "joules a token", f"{f.joules.value / q.step.n_tokens:.3g}"
     yield "share of the peak", f"{100 * _share(q, f):.1f} %"
     if q.layout.n_devices > 1:
-        yield "speedup", f"{f.efficiency * q.layout.n_devices:.2f}"
+        how = "" if q.speedup is None else " (given)"
+        yield "speedup", f"{f.efficiency * q.layout.n_devices:.2f}{how}"
         yield "efficiency", f"{100 * f.efficiency:.1f} %"
     yield "power of all devices", f"{f.watts:,.0f} W" + ("" if f.is_metered else " (stated)")
 
@@ -115,7 +116,7 @@ def _evidence(q: TrainQuestion, f: TrainForecast, laws: Laws) -> Iterator[str]:
     if q.kind == "processor":
         yield f"Joules are time by that power: their range is the time's alone, at {LEVEL:.0%}"
     else:
-        if q.layout.is_modelled:
+        if q.layout.is_modelled and q.speedup is None:
             yield f"What {q.layout} loses is modelled: published runs were in pipelines at most"
         yield "Board power: processors, fans and supplies are outside"
 

@@ -77,6 +77,15 @@ def test_a_slower_link_loses_more(config: Path) -> None:
     assert slow["seconds"] > fast["seconds"]
 
 
+def test_a_measured_speedup_takes_the_place_of_a_modelled_one(config: Path) -> None:
+    shared = ("--config", config, *A100, "--devices", "4", "--strategy", "tp")
+    found = train(*shared, "--speedup", "3")
+    assert found["efficiency"] == 0.75
+    said = good("energy", "train", *shared, "--speedup", "3")
+    assert "3.00 (given)" in said
+    assert "is modelled" not in said
+
+
 def test_every_format(config: Path) -> None:
     shared = ("energy", "train", "--config", config, *A100)
     assert "Board power" in good(*shared)
@@ -129,6 +138,8 @@ BAD = (
     (("--host", "EPYC 9454P", "--precision", "bf16"), r"a processor's runs are in fp32"),
     (("--host", "EPYC 9454P", "-t", "1000"), r"-t 1000: .* has 48 cores"),
     (("--host", "2x A100 PCIe 80GB", "--devices", "3"), r"--devices 3 with 2 in --host"),
+    (("--speedup", "3", "--devices", "2"), r"--speedup 3: more than 2 device\(s\) can"),
+    (("--speedup", "0"), r"--speedup '0': expected speedup over one device, a number above 0"),
     (("-o", "xml"), r"-o xml: unknown format"),
 )
 

@@ -48,6 +48,9 @@ PowerLimit = Annotated[
 LinkRate = Annotated[
     str | None, typer.Option("--link", metavar="GB/S", help="What devices send each other.")
 ]
+Speedup = Annotated[
+    str | None, typer.Option("--speedup", metavar="N", help="Measured speedup over one device.")
+]
 Watts = Annotated[
     str | None, typer.Option("--watts", metavar="W", help="Power of one device, where not known.")
 ]
@@ -77,6 +80,7 @@ def train(
     recompute: Recompute = None,
     power_limit: PowerLimit = None,
     link: LinkRate = None,
+    speedup: Speedup = None,
     watts: Watts = None,
     threads: arg.Threads = None,
     bandwidth: arg.Bandwidth = None,
@@ -104,6 +108,7 @@ def train(
         recompute=recompute,
         power_limit=power_limit,
         link=link,
+        speedup=speedup,
         watts=watts,
         threads=threads,
         bandwidth=bandwidth,

@@ -15,7 +15,11 @@ LEVEL = 0.8
 
 @dataclass(frozen=True, slots=True)
 class TrainQuestion:
-    """A step of a model on devices of one kind; `is_here`: this processor ran the sweep."""
+    """A step of a model on devices of one kind; `is_here`: this processor ran the sweep.
+
+    `speedup` over one device is measured, above 0 and at most the number of devices; None has it
+    modelled from the layout and the link.
+    """
 
     shape: TrainShape
     step: Step
@@ -24,6 +28,7 @@ class TrainQuestion:
     layout: Layout
     link: Link
     is_here: bool = False
+    speedup: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +75,10 @@ def forecast(q: TrainQuestion, laws: Laws) -> TrainForecast:
     """
     timed = laws.laws[q.kind, "seconds"]
     alone = math.exp(timed.log_cost(features(q.shape, q.step, q.device, 1.0))) * q.step.n_micro
-    at = efficiency(alone, q.shape, q.step, q.layout, q.link)
+    if q.speedup is None:
+        at = efficiency(alone, q.shape, q.step, q.layout, q.link)
+    else:
+        at = q.speedup / q.layout.n_devices
     ran = f"{q.device.name}/{q.step.precision}"
     is_usual = not q.layout.is_modelled and q.shape.n_experts == 1
     is_measured = ran in laws.measured and is_usual
