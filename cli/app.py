@@ -15,8 +15,10 @@ from tokcast.cli.commands import (
     models,
     pages,
     plot,
+    roofline,
     scaling,
     training,
+    triage,
 )
 from tokcast.cli.render import plain
 from tokcast.cli.startup import HELP_NAMES, hide_types, skip_adapters, usage_error
@@ -41,6 +43,8 @@ for group in (
     training,
     scaling,
     hosts,
+    triage,
+    roofline,
     plot,
     pages,
 ):

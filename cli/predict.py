@@ -186,7 +186,8 @@ def _workloads(asked: Asked, depth: int) -> Iterator[tuple[int, Workload]]:
         yield n, Workload("decode", 1, depth + n // 2, *setting)
 
 
-def _context_notes(spec: ModelSpec, n_context: int) -> tuple[str, ...]:
+def context_notes(spec: ModelSpec, n_context: int) -> tuple[str, ...]:
+    """Return that a context goes beyond what the model was trained for, where it does."""
     if not spec.context_length or n_context <= spec.context_length:
         return ()
     return (f"trained for a context of {spec.context_length}, but {n_context} asked for",)
@@ -269,7 +270,7 @@ def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> 
     n_context = asked.n_context or max(depths) + max((*asked.n_prompts, *asked.n_gens))
     warnings = (
         *spec.warnings,
-        *_context_notes(spec, n_context),
+        *context_notes(spec, n_context),
         *(w for f in forecasts for w in f.prediction.warnings),
         *_backend_notes(request, run, asked.host),
         *_host_notes(asked, applied),
