@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Any
 
+from tokcast.cli.energy_data import answer_energy, energy_data
 from tokcast.cli.hosts import describe
 from tokcast.cli.predict import Answer, Forecast
-from tokcast.cli.predict_energy import answer_energy, energy_data
 from tokcast.predictor.energy import Energy
 from tokcast.predictor.prediction import ComponentTime
 

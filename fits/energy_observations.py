@@ -5,14 +5,13 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
+from tokcast.fits.energy_names import file_type_of, model_of
 from tokcast.fits.loading import loading_seconds
 from tokcast.fits.observations import is_windowed, spec_of, works_of
 from tokcast.fits.released import released
 from tokcast.hosts.registry import chip, names
 from tokcast.measurements.energy_cleaning import EnergyRule, check_energy, watts_of
 from tokcast.measurements.energy_rows import EnergyRow
-from tokcast.predictor.catalogue import gguf_file_type, known_name
-from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Work, Workload, total
 from tokcast.predictor.power import Activity
@@ -32,30 +31,6 @@ UNKNOWN_MODEL = EnergyRule(
 LOADING = EnergyRule(
     "loading", "the mean is over a process that mostly loaded the model", lambda _: False
 )
-
-# Storage that llama.cpp has no type for, by the one of its types that has nearly its size.
-_LIKE = {
-    "16": "F16",
-    "BFLOAT16": "BF16",
-    "FP16": "F16",
-    "": "F16",
-    "8": "Q8_0",
-    "FP8": "Q8_0",
-    "INT8": "Q8_0",
-    "4": "Q4_0",
-    "FP4": "Q4_0",
-    "NF4": "Q4_0",
-    "NF4_DOUBLE": "Q4_0",
-    "GPTQ": "Q4_0",
-    "AUTOROUND INT4": "Q4_0",
-}
-# Models outside the catalogue with the size and family of one in it.
-_SAME_SHAPE = {
-    "qwen3.6-27b": "qwen3.5-27b",
-    "qwen3.8-27b": "qwen3.5-27b",
-    "qwen3.6-35b-a3b": "qwen3.5-35b-a3b",
-}
-
 
 Loads = tuple[tuple[Workload, float], ...]
 
@@ -96,31 +71,6 @@ class EnergyRejected:
 
     row: EnergyRow
     rule: EnergyRule
-
-
-def file_type_of(quant: str) -> str | None:
-    """Return the catalogue's file type of a source's spelling, or the nearest in size."""
-    text = quant.upper().removeprefix("GGUF-").removeprefix("UD-")
-    text = _LIKE.get(text, text)
-    if match := re.fullmatch(r"(Q\d_K)_X?L", text):
-        # A larger mix of the same type: the largest that llama.cpp's own table has.
-        text = {"Q2_K": "Q2_K", "Q3_K": "Q3_K_L", "Q6_K": "Q6_K"}.get(match[1], f"{match[1]}_M")
-    try:
-        return gguf_file_type(text)
-    except InputError:
-        return None
-
-
-def model_of(r: EnergyRow) -> str | None:
-    """Return the catalogue's model of a row, told by its id or its printed name."""
-    if r.model_id:
-        return r.model_id
-    name = r.model.rpartition("/")[2].split(" ")[0].removesuffix(".gguf")
-    for mark, same in _SAME_SHAPE.items():
-        if name.lower().startswith(mark):
-            return same
-    name = re.sub(r"-(UD-)?[A-Z0-9]+_[A-Z0-9_]+$|-bf16$|^google_", "", name)
-    return known_name(re.sub(r"-bf16$|^google_", "", name))
 
 
 def _loads(r: EnergyRow) -> Loads:
