@@ -55,6 +55,8 @@ fit: $(STAMP)
 	mv build/scores.json fits/data/scores.json
 	$(BIN)/pip install --quiet -e ".[plots]"
 	$(BIN)/tokcast evaluate --save docs > build/evaluate.txt
+	$(BIN)/tokcast energy evaluate --save fits/data/energy.json > build/energy.txt
+	$(BIN)/tokcast scaling --save fits/data/scaling.json --plot docs/scaling.svg > build/scaling.txt
 	$(BIN)/python docs/refresh.py
 
 clean:
