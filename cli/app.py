@@ -19,6 +19,7 @@ from tokcast.cli.commands import (
     precision,
     roofline,
     scaling,
+    training,
     triage,
 )
 from tokcast.cli.render import plain
@@ -42,6 +43,7 @@ for group in (
     batching,
     fitting,
     energy,
+    training,
     scaling,
     hosts,
     precision,
