@@ -1,0 +1,137 @@
+"""What each device must hold of a placed model: weights, caches, states, compute buffers.
+
+The form is llama.cpp's (MIT, commit 0c1e570); `docs/placement.md` says what it was held against.
+"""
+
+from dataclasses import dataclass
+
+from tokcast.predictor.memory import (
+    Setting,
+    body_bytes,
+    check,
+    head_bytes,
+    input_bytes,
+    layer_caches,
+    mask_bytes,
+    padded,
+)
+from tokcast.predictor.placement.devices import Device
+from tokcast.predictor.placement.loads import device_loads
+from tokcast.predictor.placement.plan import Placement
+
+# Batches that several cards work on at once (GGML_SCHED_MAX_COPIES).
+PIPELINE_COPIES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class DeviceMemory:
+    """Bytes on one device."""
+
+    device: Device
+    weights_bytes: float
+    kv_bytes: float
+    recurrent_bytes: float
+    compute_bytes: float
+
+    @property
+    def total_bytes(self) -> float:
+        """Return what the device must hold in all."""
+        return self.weights_bytes + self.kv_bytes + self.recurrent_bytes + self.compute_bytes
+
+    @property
+    def free_bytes(self) -> float | None:
+        """Return what is left of the device's memory, below 0 where it does not fit."""
+        if self.device.memory_bytes is None:
+            return None
+        return self.device.memory_bytes - self.total_bytes
+
+
+def device_memory(
+    placement: Placement, n_context: int, setting: Setting | None = None
+) -> tuple[DeviceMemory, ...]:
+    """Return what each device holds at a context, the processor last.
+
+    Raises InputError as `tokcast.predictor.memory.memory` does.
+    """
+    how = setting or Setting()
+    check(n_context, how)
+    n_devices = len(placement.devices)
+    kv, state = [0.0] * n_devices, [0.0] * n_devices
+    for layer, (kept, recurrent) in zip(
+        placement.spec.layers, layer_caches(placement.spec, n_context, how), strict=True
+    ):
+        at = placement.kv_devices[layer.index]
+        kv[at] += kept
+        state[at] += recurrent
+    compute = _compute(placement, n_context, how)
+    return tuple(
+        DeviceMemory(device, load.weight_bytes, kv[i], state[i], compute[i])
+        for i, (device, load) in enumerate(
+            zip(placement.devices, device_loads(placement), strict=True)
+        )
+    )
+
+
+def fits(memory: tuple[DeviceMemory, ...], is_unified: bool = False) -> bool | None:
+    """Return whether every device holds its share; None where one whose memory counts is unknown.
+
+    With `is_unified` all of it lies in one memory, that of the first device.
+    """
+    if is_unified:
+        there = memory[0].device.memory_bytes
+        return None if there is None else sum(m.total_bytes for m in memory) <= there
+    known = [m.free_bytes for m in memory]
+    if any(free is not None and free < 0 for free in known):
+        return False
+    return None if any(free is None for free in known) else True
+
+
+def is_pipelined(placement: Placement) -> bool:
+    """Return whether llama.cpp lets several cards work on different batches at once."""
+    asked = placement.options
+    return (
+        placement.cpu > 1
+        and placement.split_mode == "layer"
+        and placement.n_gpu_layers == len(placement.layer_devices)
+        and not (asked.no_kv_offload or asked.overrides or asked.n_cpu_moe)
+    )
+
+
+def _compute(placement: Placement, n_context: int, setting: Setting) -> list[float]:
+    spec = placement.spec
+    n_query = min(setting.n_ubatch, padded(n_context))
+    body = body_bytes(spec, n_context, n_query, setting)
+    entry = input_bytes(spec, n_query)
+    inputs = entry + mask_bytes(spec, n_context, n_query, setting)
+    compute = [0.0] * len(placement.devices)
+    cpu = placement.cpu
+    used = set(placement.layer_devices)
+    for index in used:
+        compute[index] = body
+    if cpu:
+        # Large batches are multiplied on the first card, by a copy of weights in main memory.
+        copied = _largest_copied(placement)
+        if copied:
+            compute[0] = max(compute[0], body + copied)
+        if placement.n_gpu_layers:
+            compute[cpu] = 0.0
+    compute[placement.layer_devices[-1]] = max(
+        compute[placement.layer_devices[-1]], head_bytes(spec, n_query)
+    )
+    if is_pipelined(placement):
+        for index in used - {cpu}:
+            # Cards but the first take the activations of the one before as well.
+            compute[index] += PIPELINE_COPIES * (inputs + (entry if index else 0.0))
+        inputs *= PIPELINE_COPIES
+    compute[cpu] += inputs
+    return compute
+
+
+def _largest_copied(placement: Placement) -> float:
+    cpu = placement.cpu
+    sizes = (
+        part.largest_bytes
+        for part, at in zip(placement.parts, placement.part_devices, strict=True)
+        if at == cpu
+    )
+    return float(max(sizes, default=0))
