@@ -21,6 +21,9 @@ from tokcast.predictor.placement.plan import Placement
 
 # Batches that several cards work on at once (GGML_SCHED_MAX_COPIES).
 PIPELINE_COPIES = 4
+# Of a layer's activations, what is there beside the copy of its largest matrix: 0.5 to 1.1 in
+# nine models (docs/placement.md).
+BESIDE_COPY = 0.65
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +113,9 @@ def _compute(placement: Placement, n_context: int, setting: Setting) -> list[flo
         compute[index] = body
     if cpu:
         # Large batches are multiplied on the first card, by a copy of weights in main memory.
-        copied = _largest_copied(placement)
-        if copied:
-            compute[0] = max(compute[0], body + copied)
+        own, others = _copied_bytes(placement)
+        if own:
+            compute[0] = max(compute[0], own + BESIDE_COPY * body, others)
         if placement.n_gpu_layers:
             compute[cpu] = 0.0
     compute[placement.layer_devices[-1]] = max(
@@ -127,11 +130,21 @@ def _compute(placement: Placement, n_context: int, setting: Setting) -> list[flo
     return compute
 
 
-def _largest_copied(placement: Placement) -> float:
+def _copied_bytes(placement: Placement) -> tuple[float, float]:
+    """Return the most that is copied from main memory: for the first card's layers, for others'.
+
+    A layer of another card goes back and forth, so that two of its matrices are held at once.
+    """
     cpu = placement.cpu
-    sizes = (
-        part.largest_bytes
-        for part, at in zip(placement.parts, placement.part_devices, strict=True)
-        if at == cpu
-    )
-    return float(max(sizes, default=0))
+    own, others = 0.0, 0.0
+    of_layer: dict[int, list[float]] = {}
+    for part, at in zip(placement.parts, placement.part_devices, strict=True):
+        if at == cpu and part.largest_bytes:
+            own = max(own, float(part.largest_bytes))
+            is_several = part.sum.n_bytes >= 2 * part.largest_bytes
+            sizes = of_layer.setdefault(part.layer, [])
+            sizes += [float(part.largest_bytes)] * (2 if is_several else 1)
+    for layer, sizes in of_layer.items():
+        if placement.layer_devices[layer] not in (0, cpu):
+            others = max(others, sum(sorted(sizes)[-2:]))
+    return own, others
