@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 from tokcast.cli.fitting import PlacedFit
+from tokcast.cli.options import flash_attention
 from tokcast.cli.placing import Placing
 from tokcast.cli.predict import (
     Answer,
@@ -43,7 +44,8 @@ def placed_answer(
     n_context = asked.n_context or max(depths) + max((*asked.n_prompts, *asked.n_gens))
     setting = placing.setting(asked.type_k, asked.type_v, asked.n_ubatch, asked.flash_attention)
     placement = placement_of(model, placing, n_context, setting)
-    run = placed_run(spec, request, placing, asked)
+    words = (request.host, request.backend, request.flash_attn, request.runtime)
+    run = run_for(spec, placing, *words)
     forecasts = tuple(
         Forecast(n_gen, depth, speed_of(placement, load, run)(placement))
         for depth in depths
@@ -81,9 +83,7 @@ def inventory_of(header: Header, address: str) -> Inventory:
     return model
 
 
-def placement_of(
-    model: Inventory, placing: Placing, n_context: int, setting: Setting
-) -> Placement:
+def placement_of(model: Inventory, placing: Placing, n_context: int, setting: Setting) -> Placement:
     """Return where the model goes, chosen to fit where that was asked; raises InputError."""
     devices, options = placing.machine.devices, placing.options
     if placing.is_fitted:
@@ -91,28 +91,29 @@ def placement_of(
     return place(model, devices, options)
 
 
-def placed_run(spec: ModelSpec, request: Request, placing: Placing, asked: Asked) -> Run:
+def run_for(
+    spec: ModelSpec,
+    placing: Placing,
+    host: str | None,
+    backend: str | None,
+    flash_attn: str,
+    runtime: str | None = None,
+) -> Run:
     """Return how a placed model is run: by what drives all of the cards."""
-    flash = None if request.flash_attn == "auto" else asked.flash_attention
-    is_mixed = placing.machine.devices[0].name.startswith("Vulkan")
-    backend = request.backend or ("Vulkan" if is_mixed else None)
-    run = run_of(
-        spec, asked.host, request.runtime, backend, flash=flash, is_here=request.host is None
-    )
+    first = placing.machine.devices[0]
+    backend = backend or ("Vulkan" if first.name.startswith("Vulkan") else None)
+    flash = None if flash_attn == "auto" else flash_attention(flash_attn)
+    run = run_of(spec, first.host, runtime, backend, flash=flash, is_here=host is None)
     return replace(run, n_threads=placing.n_threads)
 
 
 def speed_of(placement: Placement, load: Workload, run: Run) -> Speed:
     """Return what predicts placements of a model over the same devices."""
     question = Question(load, placement.devices[0].host, run)
-    return compile_speed(
-        placement.spec, placement.devices, question, released(), released_placed()
-    )
+    return compile_speed(placement.spec, placement.devices, question, released(), released_placed())
 
 
-def held_by(
-    placement: Placement, n_context: int, setting: Setting, is_unified: bool
-) -> PlacedFit:
+def held_by(placement: Placement, n_context: int, setting: Setting, is_unified: bool) -> PlacedFit:
     """Return what every device holds, and the longest context that this placement allows."""
     use = memory(
         placement.spec,

@@ -55,9 +55,7 @@ Parallel = Annotated[
     str | None,
     typer.Option("-np", "--parallel", metavar="N", help="Sequences that share the context."),
 ]
-SwaFull = Annotated[
-    bool, typer.Option("--swa-full", help="Keep all positions of sliding layers.")
-]
+SwaFull = Annotated[bool, typer.Option("--swa-full", help="Keep all positions of sliding layers.")]
 ThreadsUsed = Annotated[
     str | None, typer.Option("-t", "--threads", metavar="N", help="Threads of the processor.")
 ]

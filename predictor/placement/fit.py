@@ -127,7 +127,8 @@ class _Fitter:
         bare: list[int] = []
         for filling in fillings:
             layer += filling.n_full
-            partial = range(layer, layer + filling.n_part)
+            # llama.cpp's own last one may lie behind the last block.
+            partial = range(layer, min(layer + filling.n_part, self.model.n_layer))
             if filling.n_part and filling.overflow != "experts":
                 pattern = rf"blk\.{layer}{_PATTERNS[filling.overflow]}"
                 first.append((pattern, filling.overflow_to))
@@ -151,10 +152,12 @@ class _Fitter:
         for card in range(last, -1, -1):
             left = self._n_layer() + 1 - sum(f.n_layer for f in fillings[card + 1 :])
 
-            def of(n: int, card: int = card) -> list[Filling]:
+            before = tuple(fillings)
+
+            def of(n: int, card: int = card, before: tuple[Filling, ...] = before) -> list[Filling]:
                 # The output is a layer too and can't be in part.
                 n_part = (n - (card == last and n > 0)) if has_experts else 0
-                return [*fillings[:card], Filling(n, n_part), *fillings[card + 1 :]]
+                return [*before[:card], Filling(n, n_part), *before[card + 1 :]]
 
             fillings = of(self._most(of, 0, left, card, targets[card]))
         return fillings

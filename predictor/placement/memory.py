@@ -75,18 +75,23 @@ def device_memory(
     )
 
 
-def fits(memory: tuple[DeviceMemory, ...], is_unified: bool = False) -> bool | None:
-    """Return whether every device holds its share; None where one whose memory counts is unknown.
+def fits(
+    memory: tuple[DeviceMemory, ...], is_unified: bool = False, margin_bytes: float = 0.0
+) -> bool | None:
+    """Return whether every device holds its share; None where a card's memory is not known.
 
-    With `is_unified` all of it lies in one memory, that of the first device.
+    Main memory of unknown size is taken to be large enough. A card of its own memory keeps
+    `margin_bytes` free. With `is_unified` all lies in one memory, that of the first device.
     """
     if is_unified:
         there = memory[0].device.memory_bytes
         return None if there is None else sum(m.total_bytes for m in memory) <= there
-    known = [m.free_bytes for m in memory]
-    if any(free is not None and free < 0 for free in known):
-        return False
-    return None if any(free is None for free in known) else True
+    for held in memory:
+        margin = margin_bytes if held.device.kind == "gpu" else 0.0
+        if held.free_bytes is not None and held.free_bytes < margin:
+            return False
+    counted = memory[:-1] or memory
+    return None if any(m.free_bytes is None for m in counted) else True
 
 
 def is_pipelined(placement: Placement) -> bool:
