@@ -6,6 +6,7 @@ matrices in the publisher's type); bytes that are then still missing are spread 
 """
 
 import csv
+import io
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,7 +16,7 @@ from importlib import resources
 
 from tokcast.fits.observations import run_of
 from tokcast.hosts.machine import machine
-from tokcast.measurements.schema import Measurement
+from tokcast.measurements.schema import Measurement, packaged, read_rows
 from tokcast.measurements.workloads import workloads
 from tokcast.predictor.catalogue import header
 from tokcast.predictor.errors import InputError
@@ -63,6 +64,13 @@ class PlacedRows:
 
     runs: tuple[PlacedRun, ...]
     rejected: Mapping[str, int]
+
+
+def published() -> tuple[Measurement, ...]:
+    """Return the packaged measurements and those of placed models that were gathered for this."""
+    data = resources.files("tokcast.measurements").joinpath("data/placed_runs.csv")
+    own = read_rows(io.StringIO(data.read_text(encoding="utf-8")), "placed_runs.csv")
+    return packaged() + tuple(m for m in own if isinstance(m, Measurement))
 
 
 def placed_rows(rows: Iterable[Measurement]) -> PlacedRows:

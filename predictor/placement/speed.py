@@ -102,8 +102,7 @@ class _Speeds:
         load = q.workload
         n_tokens = tokens_of(load)
         ceiling = n_tokens / least_seconds(times, devices)
-        used = {use.device for use in times}
-        cap = max(cap_of(devices[i].host, ceiling) for i in used)
+        cap = self._cap(times, company, ceiling)
         rate = min(n_tokens / sum(amount.seconds for amount in times.values()), cap)
         low, high = self._interval(placement, times, company)
         n_seen = self.placed.n_observations.get(f"{load.phase}/{company.kind}", 0)
@@ -123,6 +122,16 @@ class _Speeds:
             n_observations=n_seen,
             warnings=_warnings(company, n_seen),
         )
+
+    def _cap(self, times: Times, company: Company, ceiling: float) -> float:
+        """Return the ceiling where it is certain.
+
+        Tokens of a prompt like the same experts more than chance has it, so that fewer are copied
+        than are counted, and a processor's caches serve what its memory does not.
+        """
+        if company.kind == "cpu":
+            return math.inf
+        return max(cap_of(self.timer.devices[use.device].host, ceiling) for use in times)
 
     def _interval(
         self, placement: Placement, times: Times, company: Company
