@@ -13,7 +13,6 @@ from tokcast.predictor.placement.plan import Placement, PlacementOptions, place
 from tokcast.predictor.placement.speed import Speed
 from tokcast.predictor.prediction import Prediction
 
-
 # Speeds nearer to each other than this are taken for the same.
 HARDLY_SLOWER = 0.98
 
