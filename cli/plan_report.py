@@ -8,7 +8,7 @@ from typing import Any
 from tokcast.cli.charts.placement import Step, draw_steps
 from tokcast.cli.charts.png import png_of
 from tokcast.cli.names import short_name
-from tokcast.cli.placed_report import machine_words, placement_flags
+from tokcast.cli.placed_report import machine_words, placement_flags, server_note
 from tokcast.cli.plan import Planned
 from tokcast.cli.render import GIB, Report, Table, count, rate, size
 from tokcast.predictor.errors import InputError
@@ -166,12 +166,13 @@ def _notes(p: Planned) -> tuple[str, ...]:
             f"Cliff: from {_name(a)} to {_name(b)} generating loses {lost:.0f} % for"
             f" {size(a.cards_bytes - b.cards_bytes)}."
         )
-    if p.best is not None:
+    n_tried = len(p.sweep) + len(p.others)
+    if p.best is not None and n_tried > 1:
         notes.append(
-            f"* the fastest of {len(p.sweep) + len(p.others)} plans tried that leaves"
+            f"* the fastest of {n_tried} plans tried that leaves"
             f" {size(MARGIN_BYTES)} of each card free, as llama.cpp does."
             if _has_margin(p)
-            else f"* the fastest of {len(p.sweep) + len(p.others)} plans tried that fits."
+            else f"* the fastest of {n_tried} plans tried that fits."
         )
     warnings = p.best.decode.warnings if p.best else ()
     notes += [

@@ -21,9 +21,9 @@ from tokcast.predictor.placement.plan import Placement
 
 # Batches that several cards work on at once (GGML_SCHED_MAX_COPIES).
 PIPELINE_COPIES = 4
-# Of a layer's activations, what is there beside the copy of its largest matrix: 0.5 to 1.1 in
-# nine models (docs/placement.md).
-BESIDE_COPY = 0.65
+# What of a layer's activations is there beside copies: 0.2 to 1.2 of them in ten models, this in
+# the middle keeps every total within 128 MiB (docs/placement.md).
+BESIDE_COPY = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,33 +106,56 @@ def is_pipelined(placement: Placement) -> bool:
 
 
 def _compute(placement: Placement, n_context: int, setting: Setting) -> list[float]:
-    spec = placement.spec
+    """Return the compute buffers of each device."""
+    spec, cpu = placement.spec, placement.cpu
     n_query = min(setting.n_ubatch, padded(n_context))
+    masks = mask_bytes(spec, n_context, n_query, setting)
     body = body_bytes(spec, n_context, n_query, setting)
-    entry = input_bytes(spec, n_query)
-    inputs = entry + mask_bytes(spec, n_context, n_query, setting)
-    compute = [0.0] * len(placement.devices)
-    cpu = placement.cpu
-    used = set(placement.layer_devices)
+    head, entry = head_bytes(spec, n_query), input_bytes(spec, n_query)
+    inputs = entry + masks
+    if not placement.n_gpu_layers:
+        # Where nothing is handed over, the masks are there once.
+        alone = [0.0] * cpu + [max(head, body - masks) + inputs]
+        return _with_copies(alone, placement, body, _largest_cache(placement, n_context, setting))
+    compute = [0.0] * (cpu + 1)
+    used = set(placement.layer_devices) - {cpu}
     for index in used:
         compute[index] = body
-    if cpu:
-        # Large batches are multiplied on the first card, by a copy of weights in main memory.
-        own, others = _copied_bytes(placement)
-        if own:
-            compute[0] = max(compute[0], own + BESIDE_COPY * body, others)
-        if placement.n_gpu_layers:
-            compute[cpu] = 0.0
-    compute[placement.layer_devices[-1]] = max(
-        compute[placement.layer_devices[-1]], head_bytes(spec, n_query)
-    )
+    compute = _with_copies(compute, placement, body, _largest_cache(placement, n_context, setting))
+    last = placement.layer_devices[-1]
+    compute[last] = max(compute[last], head)
     if is_pipelined(placement):
-        for index in used - {cpu}:
+        for index in used:
             # Cards but the first take the activations of the one before as well.
             compute[index] += PIPELINE_COPIES * (inputs + (entry if index else 0.0))
         inputs *= PIPELINE_COPIES
-    compute[cpu] += inputs
+    compute[cpu] = inputs
     return compute
+
+
+def _with_copies(
+    compute: list[float], placement: Placement, body: float, cache: float
+) -> list[float]:
+    """Return the buffers with what the first card holds of main memory for large batches.
+
+    It multiplies by copies of the weights there and attends to copies of the caches.
+    """
+    if placement.cpu:
+        own, others = _copied_bytes(placement)
+        if own or cache:
+            compute[0] = max(compute[0], own + cache + BESIDE_COPY * body, others)
+    return compute
+
+
+def _largest_cache(placement: Placement, n_context: int, setting: Setting) -> float:
+    """Return the largest of the caches in main memory."""
+    kept = layer_caches(placement.spec, n_context, setting)
+    in_main = (
+        size
+        for layer, (size, _) in zip(placement.spec.layers, kept, strict=True)
+        if placement.kv_devices[layer.index] == placement.cpu
+    )
+    return max(in_main, default=0.0)
 
 
 def _copied_bytes(placement: Placement) -> tuple[float, float]:

@@ -84,7 +84,10 @@ def place(
     ngl = n_all if asked.n_gpu_layers is None else min(asked.n_gpu_layers, n_all)
     if not cards:
         ngl = 0
-    if asked.n_gpu_layers is not None and asked.n_gpu_layers > n_all:
+    # Nines alone are how people say "all".
+    if asked.n_gpu_layers is not None and str(asked.n_gpu_layers).strip("9") and (
+        asked.n_gpu_layers > n_all
+    ):
         warnings.append(f"-ngl {asked.n_gpu_layers}: the model has {n_all} layers with the output")
     cpu = len(devices) - 1
     splits = _split_points(cards, asked.tensor_split)
@@ -141,8 +144,8 @@ def _check(options: PlacementOptions, devices: Sequence[Device]) -> None:
             raise InputError(f"{flag} {value}: expected a number of layers from 0 up")
     if len(options.tensor_split) > n_cards:
         raise InputError(
-            f"-ts has {len(options.tensor_split)} proportions, the host {n_cards} cards; "
-            "expected at most one for each"
+            f"-ts has {len(options.tensor_split)} proportions, the host "
+            f"{n_cards} card{'s' * (n_cards != 1)}; expected at most one for each"
         )
     if any(x < 0 for x in options.tensor_split) or (
         options.tensor_split and not sum(options.tensor_split)
@@ -234,7 +237,7 @@ def _device_named(name: str, devices: Sequence[Device]) -> int:
 def _unmatched(parts: Sequence[Part], options: PlacementOptions, model: Inventory) -> list[str]:
     used = {part.override for part in parts}
     found = [
-        f"-ot {pattern}: matches no tensor that an earlier pattern leaves"
+        f"-ot {pattern}: matches no tensor that no earlier pattern has, so that it moves nothing"
         for i, (pattern, _) in enumerate(options.overrides)
         if i not in used
     ]
