@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from tokcast.cli.commands import fitting, hosts, measure, models, pages, plot
+from tokcast.cli.commands import fitting, hosts, measure, models, pages, plan, plot
 from tokcast.cli.render import plain
 from tokcast.cli.startup import HELP_NAMES, hide_types, skip_adapters, usage_error
 from tokcast.predictor.errors import InputError
@@ -25,6 +25,7 @@ app = typer.Typer(
 # A group without a name adds its commands to the top level; the help lists them in this order.
 for group in (
     models,
+    plan,
     measure,
     fitting,
     hosts,

@@ -2,9 +2,9 @@
 
 import platform
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from tokcast.cli.fitting import Fit, fit, memory_notes
+from tokcast.cli.fitting import Fit, PlacedFit, fit, memory_notes
 from tokcast.cli.options import (
     backend_of,
     cache_type,
@@ -14,6 +14,7 @@ from tokcast.cli.options import (
     one_count,
     runtime_of,
 )
+from tokcast.cli.placing import Placing, Words, placing_of
 from tokcast.cli.progress import Progress
 from tokcast.cli.render import render
 from tokcast.fits.calibrated import Applied, apply
@@ -22,6 +23,7 @@ from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Workload
 from tokcast.predictor.model import model_spec
+from tokcast.predictor.placement.plan import Placement
 from tokcast.predictor.prediction import Evidence, Prediction
 from tokcast.predictor.roofline import Question, predict
 from tokcast.predictor.sources import open_model
@@ -53,6 +55,7 @@ class Request:
     memory: str | None
     explain: bool
     offline: bool
+    placement: Words = field(default_factory=Words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +72,7 @@ class Asked:
     n_context: int | None
     host: Host
     host_notes: tuple[str, ...]
+    placing: Placing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,10 +103,11 @@ class Answer:
     asked: Asked
     run: Run
     forecasts: tuple[Forecast, ...]
-    fit: Fit
+    fit: Fit | PlacedFit
     coefficients: str
     warnings: tuple[str, ...]
     calibration: str = ""
+    placement: Placement | None = None
 
     @property
     def host(self) -> Host:
@@ -131,7 +136,7 @@ def parse(request: Request) -> Asked:
     if not n_prompts and not n_gens:
         raise InputError("-p 0 -n 0: nothing to predict; expected a prompt or tokens to generate")
     depths, context = request.n_depth, request.n_context
-    host, notes = host_of(request.host, request.bandwidth, request.tflops, request.memory)
+    host, notes, placing = _where(request)
     return Asked(
         n_prompts=n_prompts,
         n_gens=n_gens,
@@ -143,7 +148,19 @@ def parse(request: Request) -> Asked:
         n_context=None if context is None else one_count(context, "-c"),
         host=host,
         host_notes=all_host_notes(host, notes),
+        placing=placing,
     )
+
+
+def _where(request: Request) -> tuple[Host, tuple[str, ...], Placing | None]:
+    """Return the chip asked about, notes on it, and the placement where one is asked for."""
+    given = (request.host, request.bandwidth, request.tflops, request.memory)
+    if "+" not in (request.host or ""):
+        host, notes = host_of(*given)
+        if host.n_devices == 1 and not request.placement.is_any:
+            return host, notes, None
+    placing = placing_of(request.placement, *given)
+    return placing.machine.devices[0].host, placing.machine.notes, placing
 
 
 def all_host_notes(host: Host, notes: tuple[str, ...]) -> tuple[str, ...]:
@@ -161,7 +178,8 @@ def several_devices_notes(host: Host) -> tuple[str, ...]:
     )
 
 
-def _depths(spec: ModelSpec, asked: Asked) -> tuple[int, ...]:
+def depths_of(spec: ModelSpec, asked: Asked) -> tuple[int, ...]:
+    """Return the depths asked for, or the usual ones that a model was trained for."""
     if asked.n_depths is not None:
         return asked.n_depths
     longest = spec.context_length or max(DEFAULT_DEPTHS)
@@ -169,7 +187,7 @@ def _depths(spec: ModelSpec, asked: Asked) -> tuple[int, ...]:
     return tuple(d for d in DEFAULT_DEPTHS if d <= room) or (0,)
 
 
-def _workloads(asked: Asked, depth: int) -> Iterator[tuple[int, Workload]]:
+def workloads_of(asked: Asked, depth: int) -> Iterator[tuple[int, Workload]]:
     """Yield the tokens generated and the workload of each test at one depth."""
     setting = (asked.n_ubatch, asked.type_k, asked.type_v, asked.flash_attention)
     for n in asked.n_prompts:
@@ -178,13 +196,15 @@ def _workloads(asked: Asked, depth: int) -> Iterator[tuple[int, Workload]]:
         yield n, Workload("decode", 1, depth + n // 2, *setting)
 
 
-def _context_notes(spec: ModelSpec, n_context: int) -> tuple[str, ...]:
+def context_notes(spec: ModelSpec, n_context: int) -> tuple[str, ...]:
+    """Return what is to be said of a context that a model was not trained for."""
     if not spec.context_length or n_context <= spec.context_length:
         return ()
     return (f"trained for a context of {spec.context_length}, but {n_context} asked for",)
 
 
-def _backend_notes(request: Request, run: Run, host: Host) -> tuple[str, ...]:
+def backend_notes(request: Request, run: Run, host: Host) -> tuple[str, ...]:
+    """Return what is assumed of the backend."""
     if request.backend is not None or host.vendor:
         return ()
     return (f"backend {run.backend} assumed; --backend says otherwise",)
@@ -237,30 +257,39 @@ def run_with(runtime: str, backend: str, flash_attn: str, is_here: bool) -> Run:
 
 def answer(address: str, request: Request, asked: Asked) -> Answer:
     """Return the prediction for one model address; raises InputError on bad input."""
-    spec = model_spec(open_model(address, offline=request.offline or None))
-    return answer_of(spec, address, request, asked)
+    header = open_model(address, offline=request.offline or None)
+    if asked.placing is not None:
+        from tokcast.cli.placed import placed_answer
+
+        return placed_answer(header, address, request, asked, asked.placing)
+    return answer_of(model_spec(header), address, request, asked)
+
+
+def check_weights(spec: ModelSpec, address: str) -> None:
+    """Raise InputError for a file without weights."""
+    if not spec.n_params:
+        raise InputError(f"{address}: holds no weights, only a vocabulary; nothing to predict")
 
 
 def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> Answer:
     """Return the prediction for a model that was read; raises InputError on bad input."""
-    if not spec.n_params:
-        raise InputError(f"{address}: holds no weights, only a vocabulary; nothing to predict")
+    check_weights(spec, address)
     flash = None if request.flash_attn == "auto" else asked.flash_attention
     words = (request.runtime, request.backend)
     run = run_of(spec, asked.host, *words, flash=flash, is_here=request.host is None)
     applied = _applied(request, asked.host, run)
-    depths, coefficients = _depths(spec, asked), applied.coefficients
+    depths, coefficients = depths_of(spec, asked), applied.coefficients
     forecasts = tuple(
         Forecast(n_gen, depth, predict(spec, Question(load, applied.host, run), coefficients))
         for depth in depths
-        for n_gen, load in _workloads(asked, depth)
+        for n_gen, load in workloads_of(asked, depth)
     )
     n_context = asked.n_context or max(depths) + max((*asked.n_prompts, *asked.n_gens))
     warnings = (
         *spec.warnings,
-        *_context_notes(spec, n_context),
+        *context_notes(spec, n_context),
         *(w for f in forecasts for w in f.prediction.warnings),
-        *_backend_notes(request, run, asked.host),
+        *backend_notes(request, run, asked.host),
         *_host_notes(asked, applied),
     )
     memory = fit(

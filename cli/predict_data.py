@@ -3,18 +3,24 @@
 from collections.abc import Sequence
 from typing import Any
 
+from tokcast.cli.fitting import PlacedFit
 from tokcast.cli.hosts import describe
+from tokcast.cli.placed_report import placement_data
 from tokcast.cli.predict import Answer, Forecast
 from tokcast.predictor.prediction import ComponentTime
 
 
 def answer_data(a: Answer) -> dict[str, Any]:
-    """Return an answer as the documented JSON."""
+    """Return an answer as the documented JSON; a placement only where one was asked for."""
+    placed = {}
+    if a.placement is not None and isinstance(a.fit, PlacedFit):
+        placed["placement"] = placement_data(a.placement, a.fit)
     return {
         "model": _model(a),
         "host": _host(a),
         "predictions": [_prediction(f) for f in a.forecasts],
         "memory": _memory(a),
+        **placed,
         "provenance": {
             "coefficients": a.coefficients,
             "calibrated": a.is_calibrated,

@@ -7,6 +7,7 @@ from typing import Any
 
 from tokcast.cli.charts.depth import Curve
 from tokcast.cli.measured import measured_of
+from tokcast.cli.placing import Words
 from tokcast.cli.predict import Answer, Asked, Request, all_host_notes, answer_of, run_of
 from tokcast.cli.predict_data import answer_data
 from tokcast.cli.scene import Scene, Setting, decode_depths, prefill_depths
@@ -115,4 +116,4 @@ def _request(body: PredictIn) -> Request:
     own = {"addresses": (body.model,), "host": body.host or None, "backend": body.backend}
     flash = {None: "auto", True: "on", False: "off"}[body.flash_attention]
     more = {"runtime": body.runtime, "flash_attn": flash, "explain": False, "offline": False}
-    return Request(**{**words, **own, **more})
+    return Request(**{**words, **own, **more, "placement": Words()})
