@@ -4,7 +4,6 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from tokcast.fits.estimate import Design, Estimate, fit, predict_log_rate
 from tokcast.fits.placed_design import BELIEFS, Timed, design
 from tokcast.fits.priors import prior_of
 from tokcast.fits.release import MIN_HOSTS
-from tokcast.fits.scores import Score, host_quantiles, score
+from tokcast.fits.scores import host_quantiles
 from tokcast.predictor.ledger import Phase
 from tokcast.predictor.placement.company import SCHEMA
 
@@ -29,8 +28,6 @@ KINDS = (("cpu", "cards"), ("rows",))
 SMALL = 1e-4
 # Machines differ by a fifth where whole models are measured; so much is taken to be known before.
 USUAL_SPREAD, USUAL_MACHINES = 0.2, 3
-# Plans whose speeds differ by less than this have no order to get right.
-CLEAR = 1.1
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,38 +130,3 @@ def _spread(residual: Floats, machines: Sequence[str]) -> float:
     between = (USUAL_MACHINES * USUAL_SPREAD**2 + between) / (USUAL_MACHINES + n)
     within = float(np.mean([np.var(r) for r in by_machine]))
     return float(np.sqrt(between * (1 + 1 / n) + within))
-
-
-def machine_score(one: PlacedFit, rows: Rows, by_model: bool = False) -> Score:
-    """Return the held-out score of some rows, with their machine or their model left out."""
-    residual = (one.by_model if by_model else one.by_machine)[rows]
-    machines = [r.run.machine for r, keep in zip(one.rows, rows, strict=True) if keep]
-    return score(residual, machines)
-
-
-@dataclass(frozen=True, slots=True)
-class Order:
-    """Pairs of plans of one file whose measured speeds differ clearly, and how many came right."""
-
-    n_pairs: int
-    n_right: int
-
-
-def order_of_plans(one: PlacedFit, rows: Rows) -> Order:
-    """Return how often the faster of two plans of a file was told, its model left out."""
-    plans: dict[tuple[str, str], dict[object, list[tuple[float, float]]]] = {}
-    for i in np.flatnonzero(rows):
-        run = one.rows[i].run
-        p = run.placement
-        plan = (p.n_gpu_layers, p.options.overrides, p.n_cpu_moe, run.workload)
-        measured = float(np.log(run.tok_per_s))
-        both = (measured, measured - float(one.by_model[i]))
-        plans.setdefault((run.machine, run.file), {}).setdefault(plan, []).append(both)
-    n_pairs = n_right = 0
-    for of_file in plans.values():
-        means = [tuple(np.mean(values, axis=0)) for values in of_file.values()]
-        for (a, a_predicted), (b, b_predicted) in combinations(means, 2):
-            if abs(a - b) > np.log(CLEAR):
-                n_pairs += 1
-                n_right += int((a > b) == (a_predicted > b_predicted))
-    return Order(n_pairs, n_right)

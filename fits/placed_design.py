@@ -24,7 +24,6 @@ BELIEFS = (
     # What main memory really reaches; the file format of a machine's modules is not known.
     Belief("cpu|machine=", 0.3),
     Belief("|machine=", 0.15),
-    Belief("cpu|type=", 0.08),
     Belief("rows|with=rows", 1.5, 1.0),
     Belief("hop|with=rows", 0.5, 0.7),
     Belief("link|with=rows", 0.3, 0.15),
@@ -85,7 +84,7 @@ def design(rows: Sequence[Timed]) -> Design:
     for i, row in enumerate(rows):
         sums: dict[tuple[Effect, ...], float] = defaultdict(float)
         for use, amount in row.times.items():
-            effects = effects_of(use.role, use.component, use.type, row.company)
+            effects = effects_of(use.role, use.component, row.company)
             sums[effects] += amount.seconds
         for effects, time in sums.items():
             seconds.append(time)

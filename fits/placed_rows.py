@@ -1,9 +1,4 @@
-"""Published runs of placed models: each row's machine, file and placement.
-
-The file of a publisher with its own mix of types is made again from what is known of the mix
-(`publisher_mixes.csv`: the pair of expert types whose size is the printed one, with all other
-matrices in the publisher's type); bytes that are then still missing are spread over the experts.
-"""
+"""Published runs of placed models: each row's machine and placement."""
 
 import csv
 import io
@@ -15,21 +10,15 @@ from functools import cache
 from importlib import resources
 
 from tokcast.fits.observations import run_of
+from tokcast.fits.placed_files import GIB, inventory
 from tokcast.hosts.machine import machine
 from tokcast.measurements.schema import Measurement, packaged, read_rows
 from tokcast.measurements.workloads import workloads
-from tokcast.predictor.catalogue import header
 from tokcast.predictor.errors import InputError
-from tokcast.predictor.header import Header, Tensor
 from tokcast.predictor.ledger import Workload
-from tokcast.predictor.placement.inventory import EXPERTS, Inventory
 from tokcast.predictor.placement.loads import device_loads
 from tokcast.predictor.placement.plan import Placement, PlacementOptions, place
-from tokcast.predictor.quants import bits_per_weight
 from tokcast.predictor.terms import Run
-
-GIB = 2.0**30
-_QUANTIZED = re.compile(r"^(Q|IQ|MXFP|TQ|NVFP)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,66 +135,6 @@ def _pages(placement: Placement) -> bool:
     if memory is None:
         return False
     return device_loads(placement)[-1].weight_bytes > memory - SYSTEM_BYTES
-
-
-@cache
-def _mixes() -> dict[tuple[str, str, str], tuple[str, str, str]]:
-    data = resources.files("tokcast.measurements").joinpath("data/publisher_mixes.csv")
-    rows = csv.DictReader(data.read_text(encoding="utf-8").splitlines())
-    return {
-        (r["publisher"], r["model_id"], r["label"]): (r["dense"], r["gate_up"], r["down"])
-        for r in rows
-    }
-
-
-def _typed(tensor: Tensor, type_name: str) -> Tensor:
-    size = int(tensor.n_params * bits_per_weight(type_name) / 8)
-    return replace(tensor, type=type_name, n_bytes=size)
-
-
-def mixed(head: Header, dense: str, gate_up: str, down: str) -> Header:
-    """Return a header with matrices in a publisher's types; tables are left as they are."""
-
-    def one(tensor: Tensor) -> Tensor:
-        if not _QUANTIZED.match(tensor.type) or not tensor.name.startswith("blk."):
-            return tensor
-        if EXPERTS.search(tensor.name):
-            return _typed(tensor, down if "down" in tensor.name else gate_up)
-        return _typed(tensor, dense)
-
-    return replace(head, tensors=tuple(one(t) for t in head.tensors))
-
-
-def sized(head: Header, n_bytes: float) -> Header:
-    """Return a header of a file of this size: the difference is spread over the experts.
-
-    Without experts over all matrices of the blocks.
-    """
-    experts = [t for t in head.tensors if EXPERTS.search(t.name)]
-    flexible = experts or [t for t in head.tensors if t.name.startswith("blk.")]
-    names = {t.name for t in flexible}
-    missing = n_bytes - sum(t.n_bytes for t in head.tensors)
-    factor = 1 + missing / sum(t.n_bytes for t in flexible)
-    return replace(
-        head,
-        tensors=tuple(
-            replace(t, n_bytes=round(t.n_bytes * factor)) if t.name in names else t
-            for t in head.tensors
-        ),
-    )
-
-
-@cache
-def inventory(model_id: str, file_type: str, model_file: str, size_gib: float | None) -> Inventory:
-    """Return a published file's tensors; raises InputError for an unknown model or type."""
-    head = header(model_id, file_type)
-    publisher, _, rest = model_file.partition(" ")
-    mix = _mixes().get((publisher, model_id, rest.rpartition(" ")[2]))
-    if mix is not None:
-        head = mixed(head, *mix)
-    if size_gib:
-        head = sized(head, size_gib * GIB)
-    return Inventory(head)
 
 
 @cache

@@ -37,7 +37,7 @@ class Company:
     machine: str = ""
 
 
-def effects_of(role: Role, component: str, type_name: str, company: Company) -> tuple[Effect, ...]:
+def effects_of(role: Role, component: str, company: Company) -> tuple[Effect, ...]:
     """Return the (name, value) pairs that scale one role's time in a placed model.
 
     Roles: a card's `card` time and its `launch` overhead beside another device; `streamed`
@@ -51,10 +51,8 @@ def effects_of(role: Role, component: str, type_name: str, company: Company) -> 
         found = [(f"{prefix}|with={company.kind}", 1.0)]
     else:
         found = [(f"{prefix}|base", 1.0)]
-    if role == "cpu":
-        found.append((f"{prefix}|type={type_name}", 1.0))
-        if component == "experts":
-            found.append((f"{prefix}|experts", 1.0))
+    if role == "cpu" and component == "experts":
+        found.append((f"{prefix}|experts", 1.0))
     if company.runtime != "llama.cpp" and role in ("cpu", "link", "crossing"):
         found.append((f"{prefix}|runtime={company.runtime}", 1.0))
     if company.machine and role in ("cpu", "card", "streamed"):

@@ -64,7 +64,7 @@ def compile_speed(
 
 def use_scale(placed: PlacedCoefficients, use: Use, company: Company) -> float:
     """Return the fitted multiple of the time that goes to a use."""
-    pairs = effects_of(use.role, use.component, use.type, company)
+    pairs = effects_of(use.role, use.component, company)
     return math.exp(sum(placed.effects.get(name, 0.0) * value for name, value in pairs))
 
 

@@ -191,6 +191,9 @@ class Timer:
     def _on(self, device: int, slice_: ModelSpec, load: Workload, role: Role) -> Iterator[Unit]:
         works = ledger(slice_, load)
         found = terms(works, self.devices[device].host, self.run(device), load.phase)
+        if role == "cpu" and load.phase == "decode" and not self.devices[device].host.architecture:
+            # Of a processor that is only known by its memory, bytes alone are counted.
+            found = tuple(t for t in found if t.kind != "compute")
         scales = [self._scale(term, device) for term in found]
         moved = {(w.component, w.type): w for w in works}
         for share in shares_of(found, scales, load.phase):
