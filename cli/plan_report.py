@@ -8,7 +8,7 @@ from typing import Any
 from tokcast.cli.charts.placement import Step, draw_steps
 from tokcast.cli.charts.png import png_of
 from tokcast.cli.names import short_name
-from tokcast.cli.placed_report import machine_words, placement_flags, server_note
+from tokcast.cli.placed_report import machine_words, placement_flags
 from tokcast.cli.plan import Planned
 from tokcast.cli.render import GIB, Report, Table, count, rate, size
 from tokcast.predictor.errors import InputError

@@ -11,8 +11,9 @@ from tokcast.predictor.host import Host
 from tokcast.predictor.placement.devices import Device, Machine
 
 _MEMORY = re.compile(
-    r"(?P<size>\d+(?:\.\d+)?\s*[gt](?:i?b)?)?\s*(?P<lp>lp)?(?:ddr(?P<generation>[345])x?)?"
-    r"(?:[- ]?(?P<rate>\d{4,5})(?:\s*mt/?s)?)?\s*(?P<rest>ram|memory|dram)?",
+    r"(?P<size>\d+(?:\.\d+)?\s*[gt](?:i?b)?)?\s*(?:lp)?(?:ddr(?P<generation>[345])x?)?"
+    r"(?:[- ]?(?P<rate>\d{4,5})(?:\s*mt/?s)?)?\s*(?:ram|memory|dram)?\s*"
+    r"(?P<after>\d+(?:\.\d+)?\s*[gt](?:i?b)?)?",
     re.IGNORECASE,
 )
 _CHANNELS = re.compile(
@@ -62,9 +63,10 @@ def main_memory(text: str) -> tuple[float | None, float | None, tuple[str, ...]]
     channels = _CHANNELS.search(text)
     rest = _CHANNELS.sub(" ", text).strip()
     match = _MEMORY.fullmatch(rest)
-    if match is None or not (match["size"] or match["generation"]):
+    if match is None or not (match["size"] or match["after"] or match["generation"]):
         return None
-    n_bytes = parse_bytes(match["size"]) if match["size"] else None
+    size = match["size"] or match["after"]
+    n_bytes = parse_bytes(size) if size else None
     if match["generation"] is None and match["rate"] is None:
         return n_bytes, None, ()
     notes = []

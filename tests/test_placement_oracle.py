@@ -16,12 +16,47 @@ from tokcast.predictor.placement.plan import PlacementOptions, place
 
 MIB = 2**20
 # One model for an architecture: dense, experts, sliding windows, latent caches, states, hybrids.
-MODELS = """afm-4.5b apertus-8b aya-expanse-8b codestral-mamba-7b command-r7b deepseek-v2-lite
-ernie-4.5-0.3b ernie-4.5-21b-a3b exaone-4.0-32b falcon-h1-1.5b gemma-2-9b gemma-3-12b
-gemma-3n-e4b gemma-4-26b-a4b glm-4-9b glm-4.5-air gpt-oss-20b granite-3.3-8b granite-4.0-h-tiny
-hunyuan-a13b internlm2.5-7b lfm2-1.2b lfm2-8b-a1b ling-mini-2.0 llama-3.1-8b llama-4-scout
-mimo-v2-flash nemotron-3-nano-30b-a3b olmo-2-13b olmoe-1b-7b phi-3.5-mini qwen2.5-7b qwen3-8b
-qwen3-30b-a3b qwen3-next-80b-a3b qwen3.5-35b-a3b seed-oss-36b smollm3-3b starcoder2-7b""".split()
+MODELS = [
+    "afm-4.5b",
+    "apertus-8b",
+    "aya-expanse-8b",
+    "codestral-mamba-7b",
+    "command-r7b",
+    "deepseek-v2-lite",
+    "ernie-4.5-0.3b",
+    "ernie-4.5-21b-a3b",
+    "exaone-4.0-32b",
+    "falcon-h1-1.5b",
+    "gemma-2-9b",
+    "gemma-3-12b",
+    "gemma-3n-e4b",
+    "gemma-4-26b-a4b",
+    "glm-4-9b",
+    "glm-4.5-air",
+    "gpt-oss-20b",
+    "granite-3.3-8b",
+    "granite-4.0-h-tiny",
+    "hunyuan-a13b",
+    "internlm2.5-7b",
+    "lfm2-1.2b",
+    "lfm2-8b-a1b",
+    "ling-mini-2.0",
+    "llama-3.1-8b",
+    "llama-4-scout",
+    "mimo-v2-flash",
+    "nemotron-3-nano-30b-a3b",
+    "olmo-2-13b",
+    "olmoe-1b-7b",
+    "phi-3.5-mini",
+    "qwen2.5-7b",
+    "qwen3-8b",
+    "qwen3-30b-a3b",
+    "qwen3-next-80b-a3b",
+    "qwen3.5-35b-a3b",
+    "seed-oss-36b",
+    "smollm3-3b",
+    "starcoder2-7b",
+]
 CONTEXTS = (4096, 16384, 32768, 131072)
 SETTINGS = (
     Setting(),
@@ -90,9 +125,7 @@ def options(model: Inventory, n_cards: int) -> list[PlacementOptions]:
 
 @pytest.mark.parametrize("host", ["RTX 4090", "RTX 4090 + RTX 3060 12GB"])
 @pytest.mark.parametrize("name", PLACED)
-def test_every_device_holds_what_llama_cpp_puts_there(
-    name: str, host: str, tmp_path: Path
-) -> None:
+def test_every_device_holds_what_llama_cpp_puts_there(name: str, host: str, tmp_path: Path) -> None:
     model, m = inventory(name), machine(host)
     path = sparse(tmp_path / "m.gguf", catalogue.header(name, "Q4_K_M"))
     asked = [

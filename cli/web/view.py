@@ -141,7 +141,9 @@ def devices(v: View) -> list[dict[str, Any]]:
     return [own, _device("main memory", beside, None)]
 
 
-def _device(name: str, parts: list[tuple[str, float]], fit: Fit | PlacedFit | None) -> dict[str, Any]:
+def _device(
+    name: str, parts: list[tuple[str, float]], fit: Fit | PlacedFit | None
+) -> dict[str, Any]:
     return {
         "name": name,
         "parts": [{"name": part, "bytes": n} for part, n in parts if n],

@@ -17,7 +17,7 @@ from tokcast.predictor.memory import (
 )
 from tokcast.predictor.placement.devices import Device
 from tokcast.predictor.placement.loads import device_loads
-from tokcast.predictor.placement.plan import Placement
+from tokcast.predictor.placement.plan import Placement, is_pipelined
 
 # Batches that several cards work on at once (GGML_SCHED_MAX_COPIES).
 PIPELINE_COPIES = 4
@@ -92,17 +92,6 @@ def fits(
             return False
     counted = memory[:-1] or memory
     return None if any(m.free_bytes is None for m in counted) else True
-
-
-def is_pipelined(placement: Placement) -> bool:
-    """Return whether llama.cpp lets several cards work on different batches at once."""
-    asked = placement.options
-    return (
-        placement.cpu > 1
-        and placement.split_mode == "layer"
-        and placement.n_gpu_layers == len(placement.layer_devices)
-        and not (asked.no_kv_offload or asked.overrides or asked.n_cpu_moe)
-    )
 
 
 def _compute(placement: Placement, n_context: int, setting: Setting) -> list[float]:

@@ -85,8 +85,10 @@ def place(
     if not cards:
         ngl = 0
     # Nines alone are how people say "all".
-    if asked.n_gpu_layers is not None and str(asked.n_gpu_layers).strip("9") and (
-        asked.n_gpu_layers > n_all
+    if (
+        asked.n_gpu_layers is not None
+        and str(asked.n_gpu_layers).strip("9")
+        and (asked.n_gpu_layers > n_all)
     ):
         warnings.append(f"-ngl {asked.n_gpu_layers}: the model has {n_all} layers with the output")
     cpu = len(devices) - 1
@@ -114,6 +116,21 @@ def place(
         n_cpu_moe=min(asked.n_cpu_moe, model.n_layer),
         flags=flags(asked, ngl, n_all, bool(cards)),
         warnings=tuple(warnings),
+    )
+
+
+def is_pipelined(placement: Placement) -> bool:
+    """Return whether several cards work on different micro-batches at once.
+
+    llama.cpp (`src/llama-context.cpp`) lets them where all layers and caches are on cards, divided
+    by layers, and no tensor was moved by hand.
+    """
+    asked = placement.options
+    return (
+        placement.split_mode == "layer"
+        and len(set(placement.layer_devices)) > 1
+        and placement.cpu not in placement.layer_devices
+        and not (asked.no_kv_offload or asked.overrides or asked.n_cpu_moe)
     )
 
 
