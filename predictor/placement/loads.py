@@ -39,6 +39,21 @@ def device_loads(placement: Placement) -> tuple[DeviceLoad, ...]:
     return tuple(loads)
 
 
+def weight_bytes(placement: Placement) -> list[float]:
+    """Return the bytes of weights on each device: what `device_loads` says of them, sooner."""
+    held = [0.0] * len(placement.devices)
+    copied = is_copied(placement)
+    for part, device in zip(placement.parts, placement.part_devices, strict=True):
+        if part.is_copy and not copied:
+            continue
+        if device == ROWS:
+            for index, share in enumerate(placement.row_shares):
+                held[index] += part.sum.n_bytes * share
+        else:
+            held[device] += part.sum.n_bytes
+    return held
+
+
 def is_copied(placement: Placement) -> bool:
     """Return whether a tied table is there twice: once as the head on a card of its own memory."""
     head = placement.layer_devices[-1]

@@ -16,7 +16,7 @@ from tokcast.predictor.memory import (
     padded,
 )
 from tokcast.predictor.placement.devices import Device
-from tokcast.predictor.placement.loads import device_loads
+from tokcast.predictor.placement.loads import weight_bytes
 from tokcast.predictor.placement.plan import Placement, is_pipelined
 
 # Batches that several cards work on at once (GGML_SCHED_MAX_COPIES).
@@ -60,18 +60,19 @@ def device_memory(
     check(n_context, how)
     n_devices = len(placement.devices)
     kv, state = [0.0] * n_devices, [0.0] * n_devices
+    largest = 0.0
     for layer, (kept, recurrent) in zip(
         placement.spec.layers, layer_caches(placement.spec, n_context, how), strict=True
     ):
         at = placement.kv_devices[layer.index]
         kv[at] += kept
         state[at] += recurrent
-    compute = _compute(placement, n_context, how)
+        if at == placement.cpu:
+            largest = max(largest, kept)
+    weights, compute = weight_bytes(placement), _compute(placement, n_context, how, largest)
     return tuple(
-        DeviceMemory(device, load.weight_bytes, kv[i], state[i], compute[i])
-        for i, (device, load) in enumerate(
-            zip(placement.devices, device_loads(placement), strict=True)
-        )
+        DeviceMemory(device, weights[i], kv[i], state[i], compute[i])
+        for i, device in enumerate(placement.devices)
     )
 
 
@@ -94,8 +95,8 @@ def fits(
     return None if any(m.free_bytes is None for m in counted) else True
 
 
-def _compute(placement: Placement, n_context: int, setting: Setting) -> list[float]:
-    """Return the compute buffers of each device."""
+def _compute(placement: Placement, n_context: int, setting: Setting, largest: float) -> list[float]:
+    """Return the compute buffers of each device; `largest` is a cache in main memory."""
     spec, cpu = placement.spec, placement.cpu
     n_query = min(setting.n_ubatch, padded(n_context))
     masks = mask_bytes(spec, n_context, n_query, setting)
@@ -105,12 +106,12 @@ def _compute(placement: Placement, n_context: int, setting: Setting) -> list[flo
     if not placement.n_gpu_layers:
         # Where nothing is handed over, the masks are there once.
         alone = [0.0] * cpu + [max(head, body - masks) + inputs]
-        return _with_copies(alone, placement, body, _largest_cache(placement, n_context, setting))
+        return _with_copies(alone, placement, body, largest)
     compute = [0.0] * (cpu + 1)
     used = set(placement.layer_devices) - {cpu}
     for index in used:
         compute[index] = body
-    compute = _with_copies(compute, placement, body, _largest_cache(placement, n_context, setting))
+    compute = _with_copies(compute, placement, body, largest)
     last = placement.layer_devices[-1]
     compute[last] = max(compute[last], head)
     if is_pipelined(placement):
@@ -134,17 +135,6 @@ def _with_copies(
         if own or cache:
             compute[0] = max(compute[0], own + cache + BESIDE_COPY * body, others)
     return compute
-
-
-def _largest_cache(placement: Placement, n_context: int, setting: Setting) -> float:
-    """Return the largest of the caches in main memory."""
-    kept = layer_caches(placement.spec, n_context, setting)
-    in_main = (
-        size
-        for layer, (size, _) in zip(placement.spec.layers, kept, strict=True)
-        if placement.kv_devices[layer.index] == placement.cpu
-    )
-    return max(in_main, default=0.0)
 
 
 def _copied_bytes(placement: Placement) -> tuple[float, float]:
