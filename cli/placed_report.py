@@ -51,7 +51,7 @@ def devices_table(placement: Placement, fit: PlacedFit) -> Table:
                 size(load.active_bytes),
             )
         )
-    columns = ("device", "layers", "weights", "cache", "compute", "in all", "of", "read a token")
+    columns = ("device", "layers", "weights", "cache", "compute", "in all", "of", "per token")
     return Table(columns, tuple(rows), frozenset(columns[1:]))
 
 

@@ -15,6 +15,7 @@ from typing import Literal
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.placement.devices import Device
 from tokcast.predictor.placement.inventory import INPUT, Inventory, Part
+from tokcast.predictor.placement.overrides import device_named, without_effect
 from tokcast.predictor.spec import ModelSpec
 
 SplitMode = Literal["layer", "row", "none"]
@@ -94,9 +95,10 @@ def place(
     cpu = len(devices) - 1
     splits = _split_points(cards, asked.tensor_split)
     layer_devices = _layer_devices(model.n_layer, ngl, cards, splits, cpu)
-    targets = tuple(_device_named(name, devices) for _, name in asked.overrides)
-    parts = model.parts(tuple(pattern for pattern, _ in asked.overrides))
-    warnings += _unmatched(parts, asked, model)
+    targets = tuple(device_named(name, devices) for _, name in asked.overrides)
+    patterns = tuple(pattern for pattern, _ in asked.overrides)
+    parts = model.parts(patterns)
+    warnings += without_effect(parts, patterns, asked.n_cpu_moe, model)
     is_row = asked.split_mode == "row" and len(cards) > 1
     part_devices = tuple(
         _part_device(part, layer_devices, targets, asked.n_cpu_moe, is_row, cpu) for part in parts
@@ -236,30 +238,3 @@ def _shares(
         shares[card.index] = point - before
         before = point
     return tuple(shares)
-
-
-def _device_named(name: str, devices: Sequence[Device]) -> int:
-    wanted = name.strip().lower()
-    for device in devices:
-        if wanted in (device.name.lower(), f"gpu{device.index}" if device.kind == "gpu" else "cpu"):
-            return device.index
-    # A host buffer of a card's driver is main memory.
-    if wanted.endswith("_host"):
-        return len(devices) - 1
-    raise InputError(
-        f"-ot: no device {name!r}; expected one of {', '.join(d.name for d in devices)}"
-    )
-
-
-def _unmatched(parts: Sequence[Part], options: PlacementOptions, model: Inventory) -> list[str]:
-    used = {part.override for part in parts}
-    found = [
-        f"-ot {pattern}: matches no tensor that no earlier pattern has, so that it moves nothing"
-        for i, (pattern, _) in enumerate(options.overrides)
-        if i not in used
-    ]
-    if options.n_cpu_moe and not model.n_expert_layer:
-        found.append(f"-ncmoe {options.n_cpu_moe}: the model has no routed experts")
-    elif options.n_cpu_moe > model.n_layer:
-        found.append(f"-ncmoe {options.n_cpu_moe}: the model has {model.n_layer} layers")
-    return found
