@@ -7,6 +7,7 @@ from typing import Any
 
 from tokcast.cli.fitting import PlacedFit
 from tokcast.cli.render import GIB, Table, rate, size
+from tokcast.fits.placed_released import released_placed
 from tokcast.predictor.placement.devices import Device
 from tokcast.predictor.placement.loads import device_loads
 from tokcast.predictor.placement.plan import Placement
@@ -97,6 +98,7 @@ def placement_data(placement: Placement, fit: PlacedFit) -> dict[str, Any]:
     """Return a placement as JSON: SI units, nothing rounded."""
     loads = device_loads(placement)
     return {
+        "coefficients": released_placed().digest,
         "flags": list(placement.flags),
         "n_gpu_layers": placement.n_gpu_layers,
         "n_cpu_moe": placement.n_cpu_moe,

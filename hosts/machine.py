@@ -16,6 +16,7 @@ _MEMORY = re.compile(
     r"(?P<after>\d+(?:\.\d+)?\s*[gt](?:i?b)?)?",
     re.IGNORECASE,
 )
+_JOINT = re.compile(r"\s+\+\s+")
 _CHANNELS = re.compile(
     r"\b(single|dual|quad|six|eight|twelve|\d{1,2})[- ]?(?:x )?channels?\b|\b(\d{1,2})ch\b",
     re.IGNORECASE,
@@ -33,6 +34,11 @@ _UNKNOWN_FLOPS_PER_S = 0.6e12
 _PREFIX = {"NVIDIA": "CUDA", "AMD": "ROCm", "Apple": "MTL", "Intel": "SYCL"}
 
 
+def has_parts(text: str) -> bool:
+    """Return whether a name joins several parts; the plus of `AI Max+ 395` joins nothing."""
+    return _JOINT.search(text) is not None
+
+
 def machine(text: str, unified_share: float = 1.0) -> Machine:
     """Return the devices of a machine: `2x RTX 3090`, `RTX 4070 Laptop + 64G DDR5-5600`.
 
@@ -43,7 +49,7 @@ def machine(text: str, unified_share: float = 1.0) -> Machine:
     """
     hosts: list[Host] = []
     memory: tuple[float | None, float | None, tuple[str, ...]] | None = None
-    for part in re.split(r"\s*\+\s*", text.strip()):
+    for part in _JOINT.split(text.strip()):
         found = main_memory(part)
         if found is None:
             hosts.append(find(part))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tokcast.hosts.machine import UNKNOWN_BYTES_PER_S, machine, main_memory
+from tokcast.hosts.machine import UNKNOWN_BYTES_PER_S, has_parts, machine, main_memory
 from tokcast.predictor.errors import InputError
 
 GIB = 2**30
@@ -86,6 +86,14 @@ def test_a_shared_memory_is_one_memory() -> None:
     assert [d.memory_bytes for d in m.devices] == [27 * GIB, 27 * GIB]
 
 
+def test_a_plus_in_a_name_joins_nothing() -> None:
+    alone = machine("Ryzen AI Max+ 395")
+    assert alone.is_unified
+    assert not has_parts("Ryzen AI Max+ 395")
+    assert has_parts("Ryzen AI Max+ 395 + RTX 3090")
+    assert [d.name for d in machine("RTX 3090 + Ryzen AI Max+ 395 CPU").devices] == ["CUDA0", "CPU"]
+
+
 def test_names_that_make_no_machine() -> None:
     for text, words in (
         ("64G DDR5-5600", "only a main memory"),
@@ -93,6 +101,7 @@ def test_names_that_make_no_machine() -> None:
         ("7950X + 5950X", "two processors"),
         ("RTX 3090 + nonsense", "'nonsense' is not a known chip"),
         ("+", "is not a known chip"),
+        ("RTX 3090+64G", "is not a known chip"),
     ):
         with pytest.raises(InputError, match=words):
             machine(text)
