@@ -165,11 +165,10 @@ def _notes(p: Planned) -> tuple[str, ...]:
         )
     n_tried = len(p.sweep) + len(p.others)
     if p.best is not None and n_tried > 1:
+        margin = f", with {size(MARGIN_BYTES)} of each card free as llama.cpp leaves it"
         notes.append(
-            f"* the fastest of {n_tried} plans tried that leaves"
-            f" {size(MARGIN_BYTES)} of each card free, as llama.cpp does."
-            if _has_margin(p)
-            else f"* the fastest of {n_tried} plans tried that fits."
+            f"* chosen of {n_tried} plans tried: the fastest that fits"
+            f"{margin if _has_margin(p) else ''}."
         )
     warnings = p.best.decode.warnings if p.best else ()
     notes += [

@@ -180,6 +180,8 @@ def test_the_best_plan_fits_and_nothing_that_fits_is_much_faster() -> None:
     assert best["fits"] is True
     fitting = [p["tok_per_s"] for p in found["plans"] if p["fits"]]
     assert best["tok_per_s"] >= 0.98 * max(fitting)
+    cards = planned("qwen3-30b-a3b@Q4_K_M", "--host", "2x RTX 3060 12GB + DDR4", "-c", "16k")
+    assert cards["best"]["plan"] == "all on the cards"
     again = predicted(MOE, "--host", LAPTOP, "-c", "32k", *shlex.split(best["flags"]))
     assert decode(again)["tok_per_s"] == best["tok_per_s"]
 
