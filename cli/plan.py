@@ -122,12 +122,14 @@ def plan(request: Request) -> Planned:
 
 def run(request: Request, output: str) -> int:
     """Print plans; exit code 1 where none fits or none is fast enough."""
-    from tokcast.cli.plan_report import draw, report
+    from tokcast.cli.plan_report import report
 
     _check(request)
     found = plan(request)
     print(render(report(found), output))
     if request.plot is not None:
+        from tokcast.cli.plan_plot import draw
+
         draw(found, request.plot)
     return 0 if found.is_met else 1
 

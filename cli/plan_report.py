@@ -2,16 +2,12 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
-from tokcast.cli.charts.placement import Step, draw_steps
-from tokcast.cli.charts.png import png_of
 from tokcast.cli.names import short_name
 from tokcast.cli.placed_report import machine_words, placement_flags
 from tokcast.cli.plan import Planned
 from tokcast.cli.render import GIB, Report, Table, count, rate, size
-from tokcast.predictor.errors import InputError
 from tokcast.predictor.placement.choose import Plan
 from tokcast.predictor.placement.fit import MARGIN_BYTES
 from tokcast.predictor.prediction import Prediction
@@ -33,7 +29,8 @@ def report(p: Planned) -> Report:
     )
 
 
-def _title(p: Planned) -> str:
+def title(p: Planned) -> str:
+    """Return the model and the machine."""
     model = f"{short_name(p.spec.name)} {p.spec.file_type}".strip()
     where = machine_words(p.placing.machine.devices)
     return f"{model} on {where} ({p.run.runtime}, {p.run.backend})"
@@ -46,10 +43,10 @@ def _range(found: Prediction) -> str:
 def _verdict(p: Planned) -> tuple[str, ...]:
     at = f"at a context of {count(p.n_context)}"
     if p.best is None:
-        return _title(p), f"  Does not fit {at}, however it is placed: {_lacking(p)}"
+        return title(p), f"  Does not fit {at}, however it is placed: {_lacking(p)}"
     decode = p.best.decode
-    found = f"  Best plan: {_name(p.best)}, {rate(decode.tok_per_s)} tok/s generating"
-    lines = [_title(p), f"{found} ({_range(decode)})"]
+    found = f"  Best plan: {name_of(p.best)}, {rate(decode.tok_per_s)} tok/s generating"
+    lines = [title(p), f"{found} ({_range(decode)})"]
     if p.prefill is not None:
         read = f"{rate(p.prefill.tok_per_s)} tok/s reading ({_range(p.prefill)})"
         lines.append(f"  {read}; {_held(p.best)} {at}")
@@ -59,7 +56,7 @@ def _verdict(p: Planned) -> tuple[str, ...]:
     elif wish is not None and p.leanest is not None and p.leanest is not p.best:
         lean = p.leanest
         lines.append(
-            f"  Least on the cards for {wish:g} tok/s: {_name(lean)}, {size(lean.cards_bytes)},"
+            f"  Least on the cards for {wish:g} tok/s: {name_of(lean)}, {size(lean.cards_bytes)},"
             f" {rate(lean.decode.tok_per_s)} tok/s"
         )
     return tuple(lines)
@@ -76,7 +73,7 @@ def _held(plan: Plan) -> str:
     return ", ".join(f"{m.device.name} {size(m.total_bytes)}" for m in plan.memory)
 
 
-def _name(plan: Plan) -> str:
+def name_of(plan: Plan) -> str:
     """Return a plan's flags in short."""
     placement = plan.placement
     if not placement.flags:
@@ -130,7 +127,7 @@ def _table(p: Planned, shown: Sequence[Plan]) -> Table:
     bought = _bought(shown)
     rows = tuple(
         (
-            _name(plan) + (" *" if plan is p.best else ""),
+            name_of(plan) + (" *" if plan is p.best else ""),
             size(plan.cards_bytes),
             size(plan.host_bytes),
             rate(plan.decode.tok_per_s),
@@ -163,15 +160,16 @@ def _notes(p: Planned) -> tuple[str, ...]:
         a, b = p.cliff
         lost = 100 * (1 - b.decode.tok_per_s / a.decode.tok_per_s)
         notes.append(
-            f"Cliff: from {_name(a)} to {_name(b)} generating loses {lost:.0f} % for"
+            f"Cliff: from {name_of(a)} to {name_of(b)} generating loses {lost:.0f} % for"
             f" {size(a.cards_bytes - b.cards_bytes)}."
         )
-    if p.best is not None:
+    n_tried = len(p.sweep) + len(p.others)
+    if p.best is not None and n_tried > 1:
         notes.append(
-            f"* the fastest of {len(p.sweep) + len(p.others)} plans tried that leaves"
+            f"* the fastest of {n_tried} plans tried that leaves"
             f" {size(MARGIN_BYTES)} of each card free, as llama.cpp does."
             if _has_margin(p)
-            else f"* the fastest of {len(p.sweep) + len(p.others)} plans tried that fits."
+            else f"* the fastest of {n_tried} plans tried that fits."
         )
     warnings = p.best.decode.warnings if p.best else ()
     notes += [
@@ -193,7 +191,7 @@ def _command(p: Planned) -> str:
 def _record(p: Planned, plan: Plan) -> dict[str, Any]:
     placement = plan.placement
     return {
-        "plan": _name(plan),
+        "plan": name_of(plan),
         "flags": " ".join(placement.flags),
         "n_gpu_layers": placement.n_gpu_layers,
         "n_cpu_moe": placement.n_cpu_moe,
@@ -231,24 +229,3 @@ def _data(p: Planned) -> dict[str, Any]:
         "plans": [_record(p, plan) for plan in (*p.sweep, *p.others)],
         "warnings": list(p.placing.machine.notes),
     }
-
-
-def draw(p: Planned, path: str) -> None:
-    """Write the sweep as a drawing; raises InputError for a file that can't be written."""
-    steps = [
-        Step(
-            plan.n_away or 0,
-            _name(plan),
-            plan.decode.tok_per_s,
-            plan.decode.low,
-            plan.decode.high,
-            plan.fits is not False,
-        )
-        for plan in p.sweep
-    ]
-    svg = draw_steps(steps, _title(p), min_tok_per_s=p.min_tok_per_s)
-    content = png_of(svg) if path.lower().endswith(".png") else svg.encode()
-    try:
-        Path(path).write_bytes(content)
-    except OSError as error:
-        raise InputError(f"--plot {path}: {error.strerror}; expected a file to write") from None

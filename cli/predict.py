@@ -147,20 +147,22 @@ def parse(request: Request) -> Asked:
         flash_attention=flash_attention(request.flash_attn),
         n_context=None if context is None else one_count(context, "-c"),
         host=host,
-        host_notes=all_host_notes(host, notes),
+        host_notes=notes if placing is not None else all_host_notes(host, notes),
         placing=placing,
     )
 
 
 def _where(request: Request) -> tuple[Host, tuple[str, ...], Placing | None]:
     """Return the chip asked about, notes on it, and the placement where one is asked for."""
+    from tokcast.hosts.machine import has_parts
+
     given = (request.host, request.bandwidth, request.tflops, request.memory)
-    if "+" not in (request.host or ""):
+    if not has_parts(request.host or ""):
         host, notes = host_of(*given)
         if host.n_devices == 1 and not request.placement.is_any:
             return host, notes, None
     placing = placing_of(request.placement, *given)
-    return placing.machine.devices[0].host, placing.machine.notes, placing
+    return placing.machine.host, placing.machine.notes, placing
 
 
 def all_host_notes(host: Host, notes: tuple[str, ...]) -> tuple[str, ...]:

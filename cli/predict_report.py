@@ -6,7 +6,13 @@ from collections.abc import Sequence
 from tokcast.cli.explain import ledger_table, memory_table
 from tokcast.cli.fitting import PlacedFit
 from tokcast.cli.names import short_name
-from tokcast.cli.placed_report import bench_flags, devices_table, machine_words, placement_flags
+from tokcast.cli.placed_report import (
+    bench_flags,
+    devices_table,
+    machine_words,
+    placement_flags,
+    server_note,
+)
 from tokcast.cli.predict import Answer, Forecast
 from tokcast.cli.predict_data import answer_data, records
 from tokcast.cli.render import Report, Table, params, rate, size
@@ -83,6 +89,13 @@ def _source_notes(a: Answer) -> tuple[str, ...]:
     )
 
 
+def _server(a: Answer) -> tuple[str, ...]:
+    decode = a.first("decode")
+    if a.placement is None or decode is None:
+        return ()
+    return server_note(decode.prediction)
+
+
 def _commands(a: Answer) -> str:
     check = f"Check it: {check_command(a)}"
     if a.placement is None or not a.placement.flags:
@@ -150,7 +163,7 @@ def single(a: Answer, explain: bool) -> Report:
     return Report(
         verdict=_verdict(a),
         tables=tuple(tables),
-        notes=(*_noted(a.warnings), *_source_notes(a)),
+        notes=(*_noted((*a.warnings, *_server(a))), *_source_notes(a)),
         data=answer_data(a),
         records=records(a),
         markdown=_bench_table([a]),

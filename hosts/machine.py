@@ -11,10 +11,12 @@ from tokcast.predictor.host import Host
 from tokcast.predictor.placement.devices import Device, Machine
 
 _MEMORY = re.compile(
-    r"(?P<size>\d+(?:\.\d+)?\s*[gt](?:i?b)?)?\s*(?P<lp>lp)?(?:ddr(?P<generation>[345])x?)?"
-    r"(?:[- ]?(?P<rate>\d{4,5})(?:\s*mt/?s)?)?\s*(?P<rest>ram|memory|dram)?",
+    r"(?P<size>\d+(?:\.\d+)?\s*[gt](?:i?b)?)?\s*(?:lp)?(?:ddr(?P<generation>[345])x?)?"
+    r"(?:[- ]?(?P<rate>\d{4,5})(?:\s*mt/?s)?)?\s*(?:ram|memory|dram)?\s*"
+    r"(?P<after>\d+(?:\.\d+)?\s*[gt](?:i?b)?)?",
     re.IGNORECASE,
 )
+_JOINT = re.compile(r"\s+\+\s+")
 _CHANNELS = re.compile(
     r"\b(single|dual|quad|six|eight|twelve|\d{1,2})[- ]?(?:x )?channels?\b|\b(\d{1,2})ch\b",
     re.IGNORECASE,
@@ -32,6 +34,11 @@ _UNKNOWN_FLOPS_PER_S = 0.6e12
 _PREFIX = {"NVIDIA": "CUDA", "AMD": "ROCm", "Apple": "MTL", "Intel": "SYCL"}
 
 
+def has_parts(text: str) -> bool:
+    """Return whether a name joins several parts; the plus of `AI Max+ 395` joins nothing."""
+    return _JOINT.search(text) is not None
+
+
 def machine(text: str, unified_share: float = 1.0) -> Machine:
     """Return the devices of a machine: `2x RTX 3090`, `RTX 4070 Laptop + 64G DDR5-5600`.
 
@@ -42,7 +49,7 @@ def machine(text: str, unified_share: float = 1.0) -> Machine:
     """
     hosts: list[Host] = []
     memory: tuple[float | None, float | None, tuple[str, ...]] | None = None
-    for part in re.split(r"\s*\+\s*", text.strip()):
+    for part in _JOINT.split(text.strip()):
         found = main_memory(part)
         if found is None:
             hosts.append(find(part))
@@ -62,9 +69,10 @@ def main_memory(text: str) -> tuple[float | None, float | None, tuple[str, ...]]
     channels = _CHANNELS.search(text)
     rest = _CHANNELS.sub(" ", text).strip()
     match = _MEMORY.fullmatch(rest)
-    if match is None or not (match["size"] or match["generation"]):
+    if match is None or not (match["size"] or match["after"] or match["generation"]):
         return None
-    n_bytes = parse_bytes(match["size"]) if match["size"] else None
+    size = match["size"] or match["after"]
+    n_bytes = parse_bytes(size) if size else None
     if match["generation"] is None and match["rate"] is None:
         return n_bytes, None, ()
     notes = []

@@ -28,13 +28,17 @@ class Step:
 def draw_steps(
     steps: Sequence[Step],
     title: str,
-    *,
+    n_bare: int = 0,
     min_tok_per_s: float | None = None,
+    *,
     width: float = 760,
     height: float = 360,
     theme: Theme = LIGHT,
 ) -> str:
-    """Return the SVG of a sweep; what does not fit is drawn in grey."""
+    """Return the SVG of a sweep; what does not fit is drawn in grey.
+
+    The first `n_bare` steps only take experts off the cards; a line parts them from the rest.
+    """
     most = max(max(s.high for s in steps), min_tok_per_s or 0.0)
     x = LinearScale(float(max(steps[-1].n_away, 1)), LEFT, width - RIGHT)
     y = LinearScale(top_of(most * 1.02), height - BOTTOM, TOP)
@@ -45,6 +49,11 @@ def draw_steps(
     upper = [(x(s.n_away), y(s.high)) for s in steps]
     lower = [(x(s.n_away), y(s.low)) for s in steps]
     canvas.area([*upper, *reversed(lower)], "a", opacity=0.14)
+    if n_bare > 0:
+        at = x(n_bare)
+        canvas.line(at, TOP, at, height - BOTTOM, "soft", stroke_dasharray="3 4")
+        for text, anchor, shift in (("experts", "end", -6), ("whole layers", "start", 6)):
+            canvas.text(at + shift, TOP + 10, text, "soft", text_anchor=anchor, font_size=11)
     if min_tok_per_s is not None:
         at = y(min_tok_per_s)
         canvas.line(LEFT, at, width - RIGHT, at, "bad", stroke_dasharray="3 4")

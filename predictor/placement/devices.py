@@ -1,6 +1,6 @@
 """The devices of a machine in the order in which llama.cpp counts them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from tokcast.predictor.host import Host
@@ -42,3 +42,9 @@ class Machine:
     def processor(self) -> Device:
         """Return the processor."""
         return self.devices[-1]
+
+    @property
+    def host(self) -> Host:
+        """Return the first device's chip, with how many cards of that chip there are."""
+        first = self.devices[0].host
+        return replace(first, n_devices=max(1, sum(c.host == first for c in self.cards)))

@@ -8,43 +8,23 @@ room, and part of one layer more.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
 
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.memory import Setting
 from tokcast.predictor.placement.devices import Device
+from tokcast.predictor.placement.filling import (
+    PATTERNS,
+    Filling,
+    Overflow,
+    made_whole,
+    next_partial,
+)
 from tokcast.predictor.placement.inventory import Inventory
 from tokcast.predictor.placement.memory import device_memory
 from tokcast.predictor.placement.plan import PlacementOptions, place
 
 # What is left free on each card.
 MARGIN_BYTES = 1024.0 * 2**20
-Overflow = Literal["attention", "up", "gate", "experts"]
-_PATTERNS: dict[Overflow, str] = {
-    "attention": r"\.ffn_(gate|up|gate_up|down).*",
-    "up": r"\.ffn_(gate|gate_up|down).*",
-    "gate": r"\.ffn_down.*",
-    "experts": r"\.ffn_(up|down|gate_up|gate)_(ch|)exps",
-}
-
-
-@dataclass(frozen=True, slots=True)
-class Filling:
-    """One card's layers: `n_part` of `n_layer`, the last ones, lack some of their matrices.
-
-    `overflow` says what the first of those has on the card ("up": attention and one matrix) and
-    `overflow_to` where the rest of it goes; the others have all but their experts on the card.
-    """
-
-    n_layer: int = 0
-    n_part: int = 0
-    overflow: Overflow = "experts"
-    overflow_to: str = "CPU"
-
-    @property
-    def n_full(self) -> int:
-        """Return the layers that are whole on the card."""
-        return self.n_layer - self.n_part
 
 
 def fit(
@@ -130,14 +110,14 @@ class _Fitter:
             # llama.cpp's own last one may lie behind the last block.
             partial = range(layer, min(layer + filling.n_part, self.model.n_layer))
             if filling.n_part and filling.overflow != "experts":
-                pattern = rf"blk\.{layer}{_PATTERNS[filling.overflow]}"
+                pattern = rf"blk\.{layer}{PATTERNS[filling.overflow]}"
                 first.append((pattern, filling.overflow_to))
                 partial = partial[1:]
             bare += partial
             layer += filling.n_part
         if bare:
             numbers = "|".join(map(str, bare))
-            first.append((rf"blk\.({numbers}){_PATTERNS['experts']}", "CPU"))
+            first.append((rf"blk\.({numbers}){PATTERNS['experts']}", "CPU"))
         split = tuple(float(f.n_layer) for f in fillings) if len(fillings) > 1 else ()
         if not any(split):
             split = ()
@@ -191,7 +171,7 @@ class _Fitter:
         """Return the layers with experts again, from the front as far as they fit."""
         start = next(i for i, f in enumerate(fillings) if f.n_layer)
         for card in range(len(fillings)):
-            start = _next_partial(fillings, start)
+            start = next_partial(fillings, start)
             if card > start or start == len(fillings):
                 break
             before = list(fillings)
@@ -199,11 +179,11 @@ class _Fitter:
             def of(
                 n: int, card: int = card, before: list[Filling] = before, start: int = start
             ) -> list[Filling]:
-                return _made_whole(before, card, n, start)
+                return made_whole(before, card, n, start)
 
             n_most = sum(f.n_part for f in before[start:])
             fillings = of(self._most(of, 0, n_most, card, targets[card]))
-            start = _next_partial(fillings, start)
+            start = next_partial(fillings, start)
             fillings = self._one_more(targets, fillings, card, start)
         return fillings
 
@@ -237,22 +217,3 @@ class _Fitter:
             target = "CPU"
             return tried("attention") or fillings
         return tried("gate") or with_up
-
-
-def _next_partial(fillings: Sequence[Filling], start: int) -> int:
-    """Return the first card from `start` on with layers in part, their number without any."""
-    return next((i for i in range(start, len(fillings)) if fillings[i].n_part), len(fillings))
-
-
-def _made_whole(fillings: Sequence[Filling], card: int, n: int, start: int) -> list[Filling]:
-    """Return fillings with the foremost n layers in part, from card `start` on, whole on a card."""
-    found = list(fillings)
-    left = n
-    for at in range(start, len(found)):
-        n_here = min(left, found[at].n_part)
-        found[at] = replace(
-            found[at], n_layer=found[at].n_layer - n_here, n_part=found[at].n_part - n_here
-        )
-        found[card] = replace(found[card], n_layer=found[card].n_layer + n_here)
-        left -= n_here
-    return found

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 
 from tokcast.predictor.placement.company import CROSSING_SECONDS, Company
 from tokcast.predictor.placement.inventory import INPUT, Part
-from tokcast.predictor.placement.plan import ROWS, Placement
+from tokcast.predictor.placement.plan import ROWS, Placement, is_pipelined
 from tokcast.predictor.placement.route import route
 from tokcast.predictor.placement.units import (
     STREAMED_FROM,
@@ -64,22 +64,6 @@ def gather(timer: Timer, placement: Placement) -> Times:
     if is_pipelined(placement):
         times = _overlapped(times, n_micro_batches(timer.question.workload))
     return _added([tuple(_handed_over(timer, placement))], times)
-
-
-def is_pipelined(placement: Placement) -> bool:
-    """Return whether cards work on several micro-batches at once.
-
-    llama.cpp (MIT, commit 0c1e570, `src/llama-context.cpp`) does where all layers and caches are
-    on several cards, divided by layers, and no tensor was moved by hand.
-    """
-    return (
-        placement.split_mode == "layer"
-        and len(set(placement.layer_devices)) > 1
-        and placement.cpu not in placement.layer_devices
-        and not placement.options.no_kv_offload
-        and not placement.options.overrides
-        and not placement.n_cpu_moe
-    )
 
 
 def _added(found: Sequence[tuple[Unit, ...]], times: Times | None = None) -> Times:

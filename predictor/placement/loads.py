@@ -1,12 +1,10 @@
 """What each device holds of a placed model, and what a token reads there."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from tokcast.predictor.placement.inventory import Key, Part
+from tokcast.predictor.placement.inventory import Part
 from tokcast.predictor.placement.plan import ROWS, Placement
-from tokcast.predictor.spec import ModelSpec, WeightGroup
-from tokcast.predictor.weights import Sum, group_of
 
 
 @dataclass(slots=True)
@@ -41,54 +39,31 @@ def device_loads(placement: Placement) -> tuple[DeviceLoad, ...]:
     return tuple(loads)
 
 
+def weight_bytes(placement: Placement) -> list[float]:
+    """Return the bytes of weights on each device: what `device_loads` says of them, sooner."""
+    held = [0.0] * len(placement.devices)
+    copied = is_copied(placement)
+    for part, device in zip(placement.parts, placement.part_devices, strict=True):
+        if part.is_copy and not copied:
+            continue
+        if device == ROWS:
+            for index, share in enumerate(placement.row_shares):
+                held[index] += part.sum.n_bytes * share
+        else:
+            held[device] += part.sum.n_bytes
+    return held
+
+
 def is_copied(placement: Placement) -> bool:
     """Return whether a tied table is there twice: once as the head on a card of its own memory."""
     head = placement.layer_devices[-1]
     return head != placement.cpu and not placement.devices[head].host.is_unified
 
 
-def device_spec(placement: Placement, device: int) -> ModelSpec:
-    """Return the share of the model that one device computes, as a model of its own.
-
-    Its ledger is the device's work; the ledgers of all devices add up to the whole model's.
-    """
-    sums: dict[Key, Sum] = {}
-    for part, at in zip(placement.parts, placement.part_devices, strict=True):
-        if part.is_copy:
-            continue
-        for index, share in _where(placement, at):
-            if index == device:
-                sums.setdefault(part.key, Sum()).add(_scaled(part.sum, share))
-    groups = tuple(group_of(key, total) for key, total in sorted(sums.items()))
-    return replace(placement.spec, groups=groups, layers=_layers(placement, device))
-
-
-def device_groups(placement: Placement, device: int) -> tuple[WeightGroup, ...]:
-    """Return the weights on one device by component and type."""
-    return device_spec(placement, device).groups
-
-
-def _layers(placement: Placement, device: int) -> tuple:  # type: ignore[type-arg]
-    return tuple(x for x in placement.spec.layers if placement.kv_devices[x.index] == device)
-
-
 def _where(placement: Placement, device: int) -> Sequence[tuple[int, float]]:
     if device != ROWS:
         return ((device, 1.0),)
     return tuple((i, share) for i, share in enumerate(placement.row_shares) if share)
-
-
-def _scaled(total: Sum, share: float) -> Sum:
-    if share == 1.0:
-        return total
-    return Sum(
-        round(total.n_params * share),
-        round(total.n_bytes * share),
-        total.n_tensors,
-        round(total.n_matmul_params * share),
-        total.n_activations,
-        total.n_lookup_bytes,
-    )
 
 
 def _add(load: DeviceLoad, part: Part, share: float) -> None:

@@ -16,14 +16,14 @@ from tokcast.predictor.memory import (
     padded,
 )
 from tokcast.predictor.placement.devices import Device
-from tokcast.predictor.placement.loads import device_loads
-from tokcast.predictor.placement.plan import Placement
+from tokcast.predictor.placement.loads import weight_bytes
+from tokcast.predictor.placement.plan import Placement, is_pipelined
 
 # Batches that several cards work on at once (GGML_SCHED_MAX_COPIES).
 PIPELINE_COPIES = 4
-# Of a layer's activations, what is there beside the copy of its largest matrix: 0.5 to 1.1 in
-# nine models (docs/placement.md).
-BESIDE_COPY = 0.65
+# What of a layer's activations is there beside copies: 0.2 to 1.2 of them in ten models, this in
+# the middle keeps every total within 128 MiB (docs/placement.md).
+BESIDE_COPY = 0.75
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,18 +60,19 @@ def device_memory(
     check(n_context, how)
     n_devices = len(placement.devices)
     kv, state = [0.0] * n_devices, [0.0] * n_devices
+    largest = 0.0
     for layer, (kept, recurrent) in zip(
         placement.spec.layers, layer_caches(placement.spec, n_context, how), strict=True
     ):
         at = placement.kv_devices[layer.index]
         kv[at] += kept
         state[at] += recurrent
-    compute = _compute(placement, n_context, how)
+        if at == placement.cpu:
+            largest = max(largest, kept)
+    weights, compute = weight_bytes(placement), _compute(placement, n_context, how, largest)
     return tuple(
-        DeviceMemory(device, load.weight_bytes, kv[i], state[i], compute[i])
-        for i, (device, load) in enumerate(
-            zip(placement.devices, device_loads(placement), strict=True)
-        )
+        DeviceMemory(device, weights[i], kv[i], state[i], compute[i])
+        for i, device in enumerate(placement.devices)
     )
 
 
@@ -94,44 +95,45 @@ def fits(
     return None if any(m.free_bytes is None for m in counted) else True
 
 
-def is_pipelined(placement: Placement) -> bool:
-    """Return whether llama.cpp lets several cards work on different batches at once."""
-    asked = placement.options
-    return (
-        placement.cpu > 1
-        and placement.split_mode == "layer"
-        and placement.n_gpu_layers == len(placement.layer_devices)
-        and not (asked.no_kv_offload or asked.overrides or asked.n_cpu_moe)
-    )
-
-
-def _compute(placement: Placement, n_context: int, setting: Setting) -> list[float]:
-    spec = placement.spec
+def _compute(placement: Placement, n_context: int, setting: Setting, largest: float) -> list[float]:
+    """Return the compute buffers of each device; `largest` is a cache in main memory."""
+    spec, cpu = placement.spec, placement.cpu
     n_query = min(setting.n_ubatch, padded(n_context))
+    masks = mask_bytes(spec, n_context, n_query, setting)
     body = body_bytes(spec, n_context, n_query, setting)
-    entry = input_bytes(spec, n_query)
-    inputs = entry + mask_bytes(spec, n_context, n_query, setting)
-    compute = [0.0] * len(placement.devices)
-    cpu = placement.cpu
-    used = set(placement.layer_devices)
+    head, entry = head_bytes(spec, n_query), input_bytes(spec, n_query)
+    inputs = entry + masks
+    if not placement.n_gpu_layers:
+        # Where nothing is handed over, the masks are there once.
+        alone = [0.0] * cpu + [max(head, body - masks) + inputs]
+        return _with_copies(alone, placement, body, largest)
+    compute = [0.0] * (cpu + 1)
+    used = set(placement.layer_devices) - {cpu}
     for index in used:
         compute[index] = body
-    if cpu:
-        # Large batches are multiplied on the first card, by a copy of weights in main memory.
-        own, others = _copied_bytes(placement)
-        if own:
-            compute[0] = max(compute[0], own + BESIDE_COPY * body, others)
-        if placement.n_gpu_layers:
-            compute[cpu] = 0.0
-    compute[placement.layer_devices[-1]] = max(
-        compute[placement.layer_devices[-1]], head_bytes(spec, n_query)
-    )
+    compute = _with_copies(compute, placement, body, largest)
+    last = placement.layer_devices[-1]
+    compute[last] = max(compute[last], head)
     if is_pipelined(placement):
-        for index in used - {cpu}:
+        for index in used:
             # Cards but the first take the activations of the one before as well.
             compute[index] += PIPELINE_COPIES * (inputs + (entry if index else 0.0))
         inputs *= PIPELINE_COPIES
-    compute[cpu] += inputs
+    compute[cpu] = inputs
+    return compute
+
+
+def _with_copies(
+    compute: list[float], placement: Placement, body: float, cache: float
+) -> list[float]:
+    """Return the buffers with what the first card holds of main memory for large batches.
+
+    It multiplies by copies of the weights there and attends to copies of the caches.
+    """
+    if placement.cpu:
+        own, others = _copied_bytes(placement)
+        if own or cache:
+            compute[0] = max(compute[0], own + cache + BESIDE_COPY * body, others)
     return compute
 
 

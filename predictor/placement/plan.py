@@ -15,6 +15,7 @@ from typing import Literal
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.placement.devices import Device
 from tokcast.predictor.placement.inventory import INPUT, Inventory, Part
+from tokcast.predictor.placement.overrides import device_named, without_effect
 from tokcast.predictor.spec import ModelSpec
 
 SplitMode = Literal["layer", "row", "none"]
@@ -84,14 +85,20 @@ def place(
     ngl = n_all if asked.n_gpu_layers is None else min(asked.n_gpu_layers, n_all)
     if not cards:
         ngl = 0
-    if asked.n_gpu_layers is not None and asked.n_gpu_layers > n_all:
+    # Nines alone are how people say "all".
+    if (
+        asked.n_gpu_layers is not None
+        and str(asked.n_gpu_layers).strip("9")
+        and (asked.n_gpu_layers > n_all)
+    ):
         warnings.append(f"-ngl {asked.n_gpu_layers}: the model has {n_all} layers with the output")
     cpu = len(devices) - 1
     splits = _split_points(cards, asked.tensor_split)
     layer_devices = _layer_devices(model.n_layer, ngl, cards, splits, cpu)
-    targets = tuple(_device_named(name, devices) for _, name in asked.overrides)
-    parts = model.parts(tuple(pattern for pattern, _ in asked.overrides))
-    warnings += _unmatched(parts, asked, model)
+    targets = tuple(device_named(name, devices) for _, name in asked.overrides)
+    patterns = tuple(pattern for pattern, _ in asked.overrides)
+    parts = model.parts(patterns)
+    warnings += without_effect(parts, patterns, asked.n_cpu_moe, model)
     is_row = asked.split_mode == "row" and len(cards) > 1
     part_devices = tuple(
         _part_device(part, layer_devices, targets, asked.n_cpu_moe, is_row, cpu) for part in parts
@@ -111,6 +118,21 @@ def place(
         n_cpu_moe=min(asked.n_cpu_moe, model.n_layer),
         flags=flags(asked, ngl, n_all, bool(cards)),
         warnings=tuple(warnings),
+    )
+
+
+def is_pipelined(placement: Placement) -> bool:
+    """Return whether several cards work on different micro-batches at once.
+
+    llama.cpp (`src/llama-context.cpp`) lets them where all layers and caches are on cards, divided
+    by layers, and no tensor was moved by hand.
+    """
+    asked = placement.options
+    return (
+        placement.split_mode == "layer"
+        and len(set(placement.layer_devices)) > 1
+        and placement.cpu not in placement.layer_devices
+        and not (asked.no_kv_offload or asked.overrides or asked.n_cpu_moe)
     )
 
 
@@ -141,8 +163,8 @@ def _check(options: PlacementOptions, devices: Sequence[Device]) -> None:
             raise InputError(f"{flag} {value}: expected a number of layers from 0 up")
     if len(options.tensor_split) > n_cards:
         raise InputError(
-            f"-ts has {len(options.tensor_split)} proportions, the host {n_cards} cards; "
-            "expected at most one for each"
+            f"-ts has {len(options.tensor_split)} proportions, the host "
+            f"{n_cards} card{'s' * (n_cards != 1)}; expected at most one for each"
         )
     if any(x < 0 for x in options.tensor_split) or (
         options.tensor_split and not sum(options.tensor_split)
@@ -216,30 +238,3 @@ def _shares(
         shares[card.index] = point - before
         before = point
     return tuple(shares)
-
-
-def _device_named(name: str, devices: Sequence[Device]) -> int:
-    wanted = name.strip().lower()
-    for device in devices:
-        if wanted in (device.name.lower(), f"gpu{device.index}" if device.kind == "gpu" else "cpu"):
-            return device.index
-    # A host buffer of a card's driver is main memory.
-    if wanted.endswith("_host"):
-        return len(devices) - 1
-    raise InputError(
-        f"-ot: no device {name!r}; expected one of {', '.join(d.name for d in devices)}"
-    )
-
-
-def _unmatched(parts: Sequence[Part], options: PlacementOptions, model: Inventory) -> list[str]:
-    used = {part.override for part in parts}
-    found = [
-        f"-ot {pattern}: matches no tensor that an earlier pattern leaves"
-        for i, (pattern, _) in enumerate(options.overrides)
-        if i not in used
-    ]
-    if options.n_cpu_moe and not model.n_expert_layer:
-        found.append(f"-ncmoe {options.n_cpu_moe}: the model has no routed experts")
-    elif options.n_cpu_moe > model.n_layer:
-        found.append(f"-ncmoe {options.n_cpu_moe}: the model has {model.n_layer} layers")
-    return found
