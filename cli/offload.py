@@ -3,12 +3,13 @@
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from math import exp
 from pathlib import Path
 from typing import Any
 
 from tokcast.cli.progress import Progress
 from tokcast.cli.render import Report, Table, check_format, render
-from tokcast.cli.score_tables import score_table
+from tokcast.cli.score_tables import percent
 from tokcast.fits.offload import PlacedFit, fit_placed, released_form
 from tokcast.fits.placed_design import timed
 from tokcast.fits.placed_released import PATH
@@ -69,8 +70,6 @@ def _kinds(body: dict[str, Any]) -> Table:
 
 
 def _range(ends: Sequence[float]) -> str:
-    from math import exp
-
     return f"{exp(ends[0]):.2f} - {exp(ends[1]):.2f}"
 
 
@@ -96,14 +95,17 @@ def evaluate(is_with_others: bool, output: str) -> int:
     if is_with_others:
         raise InputError("--part offload: takes no --on, --save or --cluster; leave them out")
     fits, rows = _fitted()
-    scores = [s for phase, own in fits.items() for one in own for s in placed_scores(phase, one)]
+    base = released()
+    scores = [
+        s for phase, own in fits.items() for one in own for s in placed_scores(phase, one, base)
+    ]
     told = [o for phase, own in fits.items() for one in own for o in orders(phase, one)]
     verdict = (
         f"{len(rows.runs):,} runs of partly offloaded or divided models; each row predicted by a"
         " fit that did not see its machine, or its model on this machine",
     )
     data = {
-        "base": released().digest,
+        "base": base.digest,
         "scores": [asdict(s) for s in scores],
         "orders": [asdict(o) for o in told],
         "left_out": dict(rows.rejected),
@@ -118,14 +120,30 @@ def evaluate(is_with_others: bool, output: str) -> int:
 
 
 def _score_tables(scores: Sequence[PlacedScore]) -> tuple[Table, ...]:
-    return tuple(
-        score_table(f"{s.phase}: {s.rows}; {s.out} left out", {"tokcast": s.ours, **s.baselines})
-        for s in scores
-    )
+    """Return a table a phase: MAPE of every predictor, and more of ours."""
+    found = []
+    for phase in dict.fromkeys(s.phase for s in scores):
+        own = [s for s in scores if s.phase == phase]
+        beside = tuple(own[0].baselines)
+        columns = (f"{phase}, MAPE", "left out", "rows", "machines", "tokcast", "median", *beside)
+        rows = [
+            (
+                s.rows,
+                s.out,
+                str(s.ours.n),
+                str(s.ours.n_hosts),
+                percent(s.ours.mape),
+                percent(s.ours.median_ape),
+                *(percent(s.baselines[name].mape) for name in beside),
+            )
+            for s in own
+        ]
+        found.append(Table(columns, tuple(rows), frozenset(columns[2:])))
+    return tuple(found)
 
 
 def _held(scores: Sequence[PlacedScore]) -> Table:
-    columns = ("range held", "80 %", "95 %")
+    columns = ("range held, mean over machines", "80 %", "95 %")
     rows = [
         (f"{s.phase}: {s.rows}", *(f"{s.held[level]:.0f} %" for level in ("0.8", "0.95")))
         for s in scores

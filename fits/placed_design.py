@@ -28,10 +28,10 @@ BELIEFS = (
     Belief("hop|with=rows", 0.5, 0.7),
     Belief("link|with=rows", 0.3, 0.15),
     Belief("cpu|base", 0.3),
-    Belief("cpu|experts", 0.3),
+    Belief("cpu|experts", 0.15),
     Belief("|runtime=", 0.3),
-    # A hand-over waits for a kernel, a copy and a thread: some twenty microseconds.
-    Belief("crossing|base", 1.0, 0.7),
+    # A hand-over waits for the card, a copy and threads that wake: some forty microseconds.
+    Belief("crossing|base", 0.5, 1.5),
     Belief("hop|base", 1.0, 0.7),
     Belief("loop|base", 1.0),
     Belief("launch|with", 0.5),

@@ -1,5 +1,6 @@
 """Scores of predicted placements on what the fit did not see, beside simpler predictors."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -10,9 +11,10 @@ import numpy.typing as npt
 from tokcast.fits.offload import LEVELS, PlacedFit, interval_of
 from tokcast.fits.placed_design import Timed
 from tokcast.fits.scores import Score, score
+from tokcast.predictor.coefficients import Coefficients
 from tokcast.predictor.ledger import Phase
-from tokcast.predictor.placement.speed import least_seconds
-from tokcast.predictor.roofline import tokens_of
+from tokcast.predictor.placement.speed import evidence, least_seconds
+from tokcast.predictor.roofline import Question, tokens_of
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.bool_]
@@ -27,7 +29,7 @@ class PlacedScore:
     """Held-out error of one set of rows, and that of other predictors on the same rows.
 
     `out` says what was left out; `held` maps levels to the percentage of rows inside the range
-    of a fit without their machine.
+    of a fit without their machine, a mean over machines.
     """
 
     phase: Phase
@@ -61,12 +63,13 @@ def _sets(one: PlacedFit) -> list[tuple[str, Rows, bool]]:
         own = machines == machine
         models = {r.run.model for r, keep in zip(one.rows, own, strict=True) if keep}
         if len(models) >= MANY_MODELS and one.of("cpu")[own].all() and own.sum() > 50:
-            found.append((f"offloaded, {machine}", own, True))
+            name = machine.partition(" + ")[0]
+            found.append((f"offloaded, {name}", own, True))
     found += [
-        ("offloaded, all machines", one.of("cpu"), False),
-        ("two cards by layers", one.of("cards") & two, False),
-        ("more cards by layers", one.of("cards") & ~two, False),
-        ("cards by rows", one.of("rows"), False),
+        ("offloaded, any", one.of("cpu"), False),
+        ("two cards", one.of("cards") & two, False),
+        ("more cards", one.of("cards") & ~two, False),
+        ("by rows", one.of("rows"), False),
     ]
     return [entry for entry in found if entry[1].any()]
 
@@ -84,7 +87,12 @@ def _log_unfitted(rows: Sequence[Timed]) -> Floats:
 
 
 def _baselines(one: PlacedFit) -> dict[str, Floats]:
-    """Return each simpler predictor's log(measured / predicted), (n_rows,)."""
+    """Return each simpler predictor's log(measured / predicted), (n_rows,).
+
+    "peaks": each device's bytes over its bandwidth or operations over its peak, one after the
+    other; "scaled": that times the median efficiency of other machines; "unfitted": the released
+    times of whole models, hand-overs for nothing.
+    """
     measured = np.log([r.run.tok_per_s for r in one.rows])
     nameplate = measured - _log_nameplate(one.rows)
     machines = _machines(one.rows)
@@ -93,13 +101,13 @@ def _baselines(one: PlacedFit) -> dict[str, Floats]:
         own = machines == machine
         scaled[own] -= np.median(nameplate[~own]) if (~own).any() else 0.0
     return {
-        "bytes / bandwidth": nameplate,
-        "the same, usual efficiency": scaled,
-        "whole-model coefficients": measured - _log_unfitted(one.rows),
+        "peaks": nameplate,
+        "scaled": scaled,
+        "unfitted": measured - _log_unfitted(one.rows),
     }
 
 
-def placed_scores(phase: Phase, one: PlacedFit) -> list[PlacedScore]:
+def placed_scores(phase: Phase, one: PlacedFit, coefficients: Coefficients) -> list[PlacedScore]:
     """Return the scores of each set of rows of a fit."""
     beside = _baselines(one)
     found = []
@@ -113,27 +121,37 @@ def placed_scores(phase: Phase, one: PlacedFit) -> list[PlacedScore]:
                 out="model" if by_model else "machine",
                 ours=score(residual, hosts),
                 baselines={key: score(r[rows], hosts) for key, r in beside.items()},
-                held=_held(one, rows, residual),
+                held=_held(one, rows, residual, coefficients),
             )
         )
     return found
 
 
-def _held(one: PlacedFit, rows: Rows, residual: Floats) -> dict[str, float]:
-    """Return the share of rows inside a range made without their machine, in percent."""
+def _held(
+    one: PlacedFit, rows: Rows, residual: Floats, coefficients: Coefficients
+) -> dict[str, float]:
+    """Return the share of rows inside a range made without their machine, in percent.
+
+    Machines count alike. As in a prediction, the range is no narrower than that of whole models.
+    """
     machines = _machines(one.rows)
-    kinds = np.array([r.kind for r in one.rows])
-    inside = {f"{level:g}": np.zeros(rows.size, dtype=bool) for level in LEVELS}
-    full = np.full(rows.size, np.nan)
-    full[rows] = residual
-    for machine in np.unique(machines[rows]):
-        own = rows & (machines == machine)
-        others = (kinds == kinds[own][0]) & (machines != machine)
-        if not others.any():
-            continue
-        for level, (low, high) in interval_of(one, others).items():
-            inside[level][own] = (full[own] >= low) & (full[own] <= high)
-    return {level: float(100 * hit[rows].mean()) for level, hit in inside.items()}
+    weights = Counter(machines[rows])
+    inside = {f"{level:g}": 0.0 for level in LEVELS}
+    ends_of: dict[tuple[str, str], dict[str, tuple[float, float]]] = {}
+    for i, error in zip(np.flatnonzero(rows), residual, strict=True):
+        others = one.of(one.rows[i].kind) & (machines != machines[i])
+        key = (machines[i], one.rows[i].kind)
+        if key not in ends_of:
+            ends_of[key] = interval_of(one, others)
+        for level, ends in ends_of[key].items():
+            run = one.rows[i].run
+            p = run.placement
+            q = Question(run.workload, p.devices[0].host, run.run)
+            kind = evidence(coefficients, q, p.devices, one.rows[i].times)
+            base = coefficients.interval(q.workload.phase, kind, run.run.backend, float(level))
+            if min(ends[0], base[0]) <= error <= max(ends[1], base[1]):
+                inside[level] += 100 / weights[machines[i]] / len(weights)
+    return inside
 
 
 def orders(phase: Phase, one: PlacedFit) -> list[Order]:

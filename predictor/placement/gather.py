@@ -35,8 +35,9 @@ def sole_device(placement: Placement, timer: Timer) -> int | None:
     if len(used) != 1 or ROWS in used:
         return None
     device = used.pop()
-    is_copied = device == placement.cpu and any(_is_long(timer))
-    return None if is_copied else device
+    # Beside a card a processor is one by its memory, and a long prompt is the card's.
+    is_beside = device == placement.cpu and timer.streaming_card is not None
+    return None if is_beside else device
 
 
 def company_of(timer: Timer, times: Times) -> Company:

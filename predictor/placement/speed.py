@@ -118,7 +118,7 @@ class _Speeds:
             bound=_largest(times),
             components=_components(times, devices),
             ceiling_tok_per_s=ceiling,
-            evidence=_evidence(self.timer, times),
+            evidence=evidence(self.timer.coefficients, q, devices, times),
             n_observations=n_seen,
             warnings=_warnings(company, n_seen),
         )
@@ -142,7 +142,7 @@ class _Speeds:
         """
         q = self.timer.question
         low, high = self.placed.interval(q.workload.phase, company.kind, q.level)
-        kind = _evidence(self.timer, times)
+        kind = evidence(self.timer.coefficients, q, placement.devices, times)
         base = self.timer.coefficients.interval(q.workload.phase, kind, q.run.backend, q.level)
         low, high = min(low, base[0]), max(high, base[1])
         if placement.devices[-1].is_assumed:
@@ -202,16 +202,18 @@ def _components(times: Times, devices: tuple[Device, ...]) -> tuple[ComponentTim
     )
 
 
-def _evidence(timer: Timer, times: Times) -> Evidence:
+def evidence(
+    coefficients: Coefficients, q: Question, devices: tuple[Device, ...], times: Times
+) -> Evidence:
     """Return how close the measurements are to the least known card.
 
     A machine's processor and memory are nobody's but its own: never the same host beside them.
     """
     used = {use.device for use in times}
     found = {
-        evidence_of(timer.coefficients, replace(timer.question, host=timer.devices[i].host))
+        evidence_of(coefficients, replace(q, host=devices[i].host))
         for i in used
-        if timer.devices[i].kind == "gpu"
+        if devices[i].kind == "gpu"
     }
     if any(use.role in ("cpu", "streamed") for use in times):
         found.add("same chip family")
