@@ -26,9 +26,11 @@ from tokcast.predictor.catalogue import header
 from tokcast.predictor.curve import decode_curve
 from tokcast.predictor.gguf import read_gguf_file
 from tokcast.predictor.ledger import Workload
+from tokcast.predictor.memory import Setting
 from tokcast.predictor.model import model_spec
+from tokcast.predictor.placement.choose import Trial
 from tokcast.predictor.placement.inventory import Inventory
-from tokcast.predictor.placement.plan import PlacementOptions, place
+from tokcast.predictor.placement.plan import PlacementOptions
 from tokcast.predictor.placement.speed import compile_speed
 from tokcast.predictor.quantize_rules import FILE_TYPES
 from tokcast.predictor.roofline import Question
@@ -190,20 +192,20 @@ def bench_predictions() -> bool:
 
 
 def bench_placements() -> bool:
-    """Time the speeds of a thousand placements of a model of 48 layers."""
+    """Time a thousand placements of a model of 48 layers: laid out, their memory, their speed."""
     model = Inventory(header("qwen3.5-122b-a10b", "Q4_K_M"))
-    devices = machine("RTX 4070 Laptop + 64G DDR5-5600").devices
-    plans = [
-        place(model, devices, PlacementOptions(n_gpu_layers=n, n_cpu_moe=k))
-        for n in range(50)
-        for k in range(0, 40, 2)
+    laptop = machine("RTX 4070 Laptop + 64G DDR5-5600")
+    devices = laptop.devices
+    options = [
+        PlacementOptions(n_gpu_layers=n, n_cpu_moe=k) for n in range(50) for k in range(0, 40, 2)
     ]
     question = Question(Workload("decode", n_depth=64), devices[0].host, Run(year=2026.5))
 
     def tell() -> None:
         told = compile_speed(model.spec, devices, question, released(), released_placed())
-        for plan in plans:
-            told(plan)
+        trial = Trial(model, laptop, 8192, Setting(), told)
+        for each in options:
+            trial(each)
 
     seconds, _ = best_and_median(tell, 3)
     return show("1,000 placements of one model", f"{seconds:.2f} s", "<= 1 s", seconds <= 1)
