@@ -63,6 +63,10 @@ def _verdict(p: Planned) -> tuple[str, ...]:
 
 
 def _lacking(p: Planned) -> str:
+    if p.placing.machine.processor.memory_bytes is None and p.placing.machine.cards:
+        least = min(plan.cards_bytes for plan in p.sweep)
+        there = sum(c.memory_bytes or 0.0 for c in p.placing.machine.cards)
+        return f"cards of {size(there)} would have to hold {size(least)} at least"
     least = min(sum(m.total_bytes for m in plan.memory) for plan in p.sweep)
     devices = p.placing.machine.devices[: 1 if p.placing.machine.is_unified else None]
     there = sum(d.memory_bytes or 0.0 for d in devices)

@@ -115,10 +115,18 @@ def test_a_model_larger_than_all_memory_is_told_so() -> None:
     assert "however it is placed: it needs" in " ".join(planned.out.split())
 
 
+def test_a_context_that_no_card_holds() -> None:
+    result = run("plan", "qwen3-8b@Q4_K_M", "--host", "RTX 3060 12GB", "-c", "10M")
+    assert result.code == 1
+    said = " ".join(result.out.split())
+    assert "however it is placed: cards of 12.00 GiB would have to hold" in said
+
+
 BAD = [
     (("-ngl", "-1"), "-ngl '-1': expected a number of layers from 0 up, or all"),
     (("-ngl", "many"), "-ngl 'many': expected a number of layers"),
     (("-ncmoe", "-3"), "-ncmoe '-3': expected a number of layers from 0 up"),
+    (("-ot", ""), "-ot: expected REGEX=DEVICE"),
     (("-ot", "ffn"), "-ot 'ffn': expected REGEX=DEVICE"),
     (("-ot", "ffn_(=CPU"), "expected a regular expression"),
     (("-ot", "ffn=CUDA7"), "no device 'CUDA7'; expected one of CUDA0, CPU"),
