@@ -64,6 +64,7 @@ def test_all_on_one_card_is_the_plain_prediction() -> None:
     )
     assert plain["predictions"] == placed["predictions"]
     assert plain["memory"]["device_bytes"] == placed["placement"]["devices"][0]["total_bytes"]
+    assert plain["memory"]["device_bytes"] == placed["memory"]["device_bytes"]
     assert "placement" not in plain
 
 
