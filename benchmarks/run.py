@@ -277,6 +277,7 @@ def main() -> int:
         bench_commands(model),
         bench_remote(model),
         bench_predictions(),
+        bench_placements(),
         bench_select(),
     ]
     return 0 if all(parts) else 1

@@ -12,7 +12,7 @@ from tokcast.cli.render import Report, Table, check_format, render
 from tokcast.cli.score_tables import percent
 from tokcast.fits.offload import PlacedFit, fit_placed, released_form
 from tokcast.fits.placed_design import timed
-from tokcast.fits.placed_released import PATH
+from tokcast.fits.placed_released import released_placed
 from tokcast.fits.placed_rows import PlacedRows, placed_rows, published
 from tokcast.fits.placed_scores import Order, PlacedScore, orders, placed_scores
 from tokcast.fits.released import released
@@ -42,12 +42,12 @@ def fit(save: str | None, effects: bool, output: str) -> int:
     check_format(output)
     fits, rows = _fitted()
     body = released_form(fits, released().digest)
+    is_same = released_placed().digest == body["digest"]
     if save is not None:
         try:
             Path(save).write_text(json.dumps(body, indent=1) + "\n", encoding="utf-8")
         except OSError as error:
             raise InputError(f"--save {save!r}: {error.strerror}; expected a file") from error
-    is_same = json.loads(PATH.read_bytes())["digest"] == body["digest"]
     verdict = (
         f"Effects {body['digest']} of {len(rows.runs):,} placed runs upon coefficients"
         f" {body['base']}; the released ones are {'the same' if is_same else 'others'}",
@@ -57,7 +57,7 @@ def fit(save: str | None, effects: bool, output: str) -> int:
         tables.append(_effects(fits))
     records = [{"effect": k, "value": v} for k, v in body["effects"].items()]
     print(render(Report(verdict, tuple(tables), _notes(rows), body, records), output))
-    return 0
+    return 0 if is_same or save is not None else 1
 
 
 def _kinds(body: dict[str, Any]) -> Table:

@@ -7,7 +7,8 @@ An example is a line `$ tokcast …` in a fenced block marked `console`; what fo
 such line or the fence, is its output on a screen of 80 columns, without a network. Examples that
 name a real file need `make oracles`. Between marks such as `<!-- rules -->` and `<!-- /rules -->`
 stands a table made from the project's own data: `accuracy` from `fits/data/scores.json`, which
-`tokcast fit` makes, and `rules` from `measurements/cleaning.py`.
+`tokcast fit` makes, `placed` from `fits/data/offload_scores.json`, which `tokcast evaluate --part
+offload` makes, and `rules` from `measurements/cleaning.py`.
 """
 
 import argparse
@@ -25,6 +26,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ORACLES = Path(os.environ.get("TOKCAST_ORACLES") or ROOT / "build" / "oracles")
 SCORES = ROOT / "fits" / "data" / "scores.json"
+PLACED = ROOT / "fits" / "data" / "offload_scores.json"
 Table = tuple[tuple[str, ...], ...]
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _MADE = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
@@ -105,7 +107,7 @@ def refreshed(text: str) -> str:
 
 
 def _made(match: re.Match[str]) -> str:
-    table = {"accuracy": accuracy, "rules": rules}[match[2]]()
+    table = {"accuracy": accuracy, "placed": placed, "rules": rules}[match[2]]()
     return match[1] + markdown(table) + match[3] if table else match[0]
 
 
@@ -131,6 +133,32 @@ def accuracy() -> Table:
             for kind, s in by_kind.items()
         ),
     )
+
+
+def placed() -> Table:
+    """Return the held-out errors of placements, with simpler predictors beside them."""
+    said = json.loads(PLACED.read_bytes())
+    order = {(o["phase"], o["rows"]): o for o in said["orders"]}
+    columns = ("rows", "phase", "left out", "n", "machines", "mean error", "median")
+    beside = ("peaks", "scaled", "unfitted", "80 % range held", "order of plans right")
+    table = [(*columns, *beside)]
+    for s in said["scores"]:
+        ours, told = s["ours"], order.get((s["phase"], s["rows"]))
+        table.append(
+            (
+                s["rows"],
+                s["phase"],
+                s["out"],
+                f"{ours['n']}",
+                f"{ours['n_hosts']}",
+                f"{ours['mape']:.1f} %",
+                f"{ours['median_ape']:.1f} %",
+                *(f"{s['baselines'][name]['mape']:,.0f} %" for name in beside[:3]),
+                f"{s['held']['0.8']:.0f} %",
+                f"{told['n_right']} of {told['n_pairs']}" if told else "",
+            )
+        )
+    return tuple(table)
 
 
 def rules() -> Table:
