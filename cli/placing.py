@@ -147,6 +147,8 @@ def _overrides(texts: tuple[str, ...]) -> list[tuple[str, str]]:
     # A comma may be in a pattern, as in a{1,2}; a new one begins after a device's name.
     found = []
     for text in texts:
+        if not text.strip():
+            raise InputError("-ot: expected REGEX=DEVICE, such as 'ffn_.*_exps=CPU', not nothing")
         for each in re.findall(r"(?:[^=]|=(?!\w+(?:,|;|$)))+=\w+(?:[,;]|$)|.+", text):
             pattern, _, device = each.rstrip(",;").rpartition("=")
             if not pattern or not device:

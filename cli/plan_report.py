@@ -63,6 +63,10 @@ def _verdict(p: Planned) -> tuple[str, ...]:
 
 
 def _lacking(p: Planned) -> str:
+    if p.placing.machine.processor.memory_bytes is None and p.placing.machine.cards:
+        least = min(plan.cards_bytes for plan in p.sweep)
+        there = sum(c.memory_bytes or 0.0 for c in p.placing.machine.cards)
+        return f"cards of {size(there)} would have to hold {size(least)} at least"
     least = min(sum(m.total_bytes for m in plan.memory) for plan in p.sweep)
     devices = p.placing.machine.devices[: 1 if p.placing.machine.is_unified else None]
     there = sum(d.memory_bytes or 0.0 for d in devices)
@@ -165,11 +169,10 @@ def _notes(p: Planned) -> tuple[str, ...]:
         )
     n_tried = len(p.sweep) + len(p.others)
     if p.best is not None and n_tried > 1:
+        margin = f", with {size(MARGIN_BYTES)} of each card free as llama.cpp leaves it"
         notes.append(
-            f"* the fastest of {n_tried} plans tried that leaves"
-            f" {size(MARGIN_BYTES)} of each card free, as llama.cpp does."
-            if _has_margin(p)
-            else f"* the fastest of {n_tried} plans tried that fits."
+            f"* chosen of {n_tried} plans tried: the fastest that fits"
+            f"{margin if _has_margin(p) else ''}."
         )
     warnings = p.best.decode.warnings if p.best else ()
     notes += [

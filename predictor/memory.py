@@ -1,7 +1,7 @@
 """Memory a model needs at a context length, and the longest context that fits.
 
-The form is llama.cpp's (MIT, commit 0c1e570) with every layer on one device and one
-sequence; `docs/ledger.md` derives it.
+The form is llama.cpp's (MIT, commit 0c1e570) with every layer on one device;
+`docs/ledger.md` derives it, `tokcast.predictor.placement.memory` has several devices.
 """
 
 from dataclasses import dataclass

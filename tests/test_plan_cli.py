@@ -64,6 +64,7 @@ def test_all_on_one_card_is_the_plain_prediction() -> None:
     )
     assert plain["predictions"] == placed["predictions"]
     assert plain["memory"]["device_bytes"] == placed["placement"]["devices"][0]["total_bytes"]
+    assert plain["memory"]["device_bytes"] == placed["memory"]["device_bytes"]
     assert "placement" not in plain
 
 
@@ -115,10 +116,18 @@ def test_a_model_larger_than_all_memory_is_told_so() -> None:
     assert "however it is placed: it needs" in " ".join(planned.out.split())
 
 
+def test_a_context_that_no_card_holds() -> None:
+    result = run("plan", "qwen3-8b@Q4_K_M", "--host", "RTX 3060 12GB", "-c", "10M")
+    assert result.code == 1
+    said = " ".join(result.out.split())
+    assert "however it is placed: cards of 12.00 GiB would have to hold" in said
+
+
 BAD = [
     (("-ngl", "-1"), "-ngl '-1': expected a number of layers from 0 up, or all"),
     (("-ngl", "many"), "-ngl 'many': expected a number of layers"),
     (("-ncmoe", "-3"), "-ncmoe '-3': expected a number of layers from 0 up"),
+    (("-ot", ""), "-ot: expected REGEX=DEVICE"),
     (("-ot", "ffn"), "-ot 'ffn': expected REGEX=DEVICE"),
     (("-ot", "ffn_(=CPU"), "expected a regular expression"),
     (("-ot", "ffn=CUDA7"), "no device 'CUDA7'; expected one of CUDA0, CPU"),
@@ -180,6 +189,8 @@ def test_the_best_plan_fits_and_nothing_that_fits_is_much_faster() -> None:
     assert best["fits"] is True
     fitting = [p["tok_per_s"] for p in found["plans"] if p["fits"]]
     assert best["tok_per_s"] >= 0.98 * max(fitting)
+    cards = planned("qwen3-30b-a3b@Q4_K_M", "--host", "2x RTX 3060 12GB + DDR4", "-c", "16k")
+    assert cards["best"]["plan"] == "all on the cards"
     again = predicted(MOE, "--host", LAPTOP, "-c", "32k", *shlex.split(best["flags"]))
     assert decode(again)["tok_per_s"] == best["tok_per_s"]
 

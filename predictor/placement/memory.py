@@ -143,15 +143,19 @@ def _copied_bytes(placement: Placement) -> tuple[float, float]:
     A layer of another card goes back and forth, so that two of its matrices are held at once.
     """
     cpu = placement.cpu
-    own, others = 0.0, 0.0
+    pairs = zip(placement.parts, placement.part_devices, strict=True)
+    away = [part for part, at in pairs if at == cpu and part.largest_bytes]
+    own = float(max((part.largest_bytes for part in away), default=0))
+    if cpu == 1:
+        return own, 0.0
     of_layer: dict[int, list[float]] = {}
-    for part, at in zip(placement.parts, placement.part_devices, strict=True):
-        if at == cpu and part.largest_bytes:
-            own = max(own, float(part.largest_bytes))
-            is_several = part.sum.n_bytes >= 2 * part.largest_bytes
-            sizes = of_layer.setdefault(part.layer, [])
-            sizes += [float(part.largest_bytes)] * (2 if is_several else 1)
-    for layer, sizes in of_layer.items():
-        if placement.layer_devices[layer] not in (0, cpu):
-            others = max(others, sum(sorted(sizes)[-2:]))
-    return own, others
+    for part in away:
+        is_several = part.sum.n_bytes >= 2 * part.largest_bytes
+        sizes = of_layer.setdefault(part.layer, [])
+        sizes += [float(part.largest_bytes)] * (2 if is_several else 1)
+    others = (
+        sum(sorted(sizes)[-2:])
+        for layer, sizes in of_layer.items()
+        if placement.layer_devices[layer] not in (0, cpu)
+    )
+    return own, max(others, default=0.0)

@@ -27,7 +27,7 @@ def without_effect(
     """Return sentences on patterns and numbers of layers that move nothing."""
     used = {part.override for part in parts}
     found = [
-        f"-ot {pattern}: matches no tensor that no earlier pattern has, so that it moves nothing"
+        f"-ot {pattern}: matches no tensor that is left to it; nothing moves"
         for i, pattern in enumerate(patterns)
         if i not in used
     ]

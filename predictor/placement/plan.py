@@ -14,7 +14,7 @@ from typing import Literal
 
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.placement.devices import Device
-from tokcast.predictor.placement.inventory import INPUT, Inventory, Part
+from tokcast.predictor.placement.inventory import Inventory, Part
 from tokcast.predictor.placement.overrides import device_named, without_effect
 from tokcast.predictor.spec import ModelSpec
 
@@ -99,10 +99,7 @@ def place(
     patterns = tuple(pattern for pattern, _ in asked.overrides)
     parts = model.parts(patterns)
     warnings += without_effect(parts, patterns, asked.n_cpu_moe, model)
-    is_row = asked.split_mode == "row" and len(cards) > 1
-    part_devices = tuple(
-        _part_device(part, layer_devices, targets, asked.n_cpu_moe, is_row, cpu) for part in parts
-    )
+    part_devices = _part_devices(parts, layer_devices, targets, asked, cpu)
     kv_devices = tuple(cpu if asked.no_kv_offload else d for d in layer_devices[:-1])
     return Placement(
         spec=model.spec,
@@ -211,22 +208,27 @@ def _layer_devices(
     return tuple(found)
 
 
-def _part_device(
-    part: Part,
+def _part_devices(
+    parts: Sequence[Part],
     layer_devices: Sequence[int],
     targets: Sequence[int],
-    n_cpu_moe: int,
-    is_row: bool,
+    asked: PlacementOptions,
     cpu: int,
-) -> int:
-    if part.override is not None:
-        return targets[part.override]
-    if part.layer == INPUT or (part.is_expert and part.layer < n_cpu_moe):
-        return cpu
-    device = layer_devices[part.layer]
-    # Stacked experts are not multiplied by rows of several cards.
-    is_shared = is_row and device != cpu and part.largest_bytes and not part.is_expert
-    return ROWS if is_shared else device
+) -> tuple[int, ...]:
+    # INPUT is the last of them: what is looked up stays with the processor.
+    homes, n_bare = (*layer_devices, cpu), asked.n_cpu_moe
+    found = [
+        targets[part.override]
+        if part.override is not None
+        else (cpu if part.layer < n_bare and part.is_expert else homes[part.layer])
+        for part in parts
+    ]
+    if asked.split_mode == "row" and cpu > 1:
+        # Stacked experts are not multiplied by rows of several cards.
+        for i, part in enumerate(parts):
+            if part.override is None and part.largest_bytes and not part.is_expert:
+                found[i] = ROWS if found[i] != cpu else cpu
+    return tuple(found)
 
 
 def _shares(
