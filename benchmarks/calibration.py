@@ -1,11 +1,12 @@
 """How good is a calibration of this machine? Run it in a quiet window.
 
-    python benchmarks/calibration.py [--budget 5m] [--launches 3] [--keep FOLDER]
+    python benchmarks/calibration.py [--budget 5m] [--launches 3] [--keep FOLDER] [PART ...]
 
 Calibrates into a store of its own, then measures models that the calibration never saw, the real
 gemma3-270m among them, and prints the error of what was predicted; our figures beside
 llama-bench's on the same file, launches interleaved; a clone with random weights beside the real
-file; our own overhead; the disk used. TOKCAST_BENCH_THREADS sets the threads (default: all
+file; our own overhead; the disk used. PART names some of these: left-out, llama-bench, clone,
+overhead. TOKCAST_BENCH_THREADS sets the threads (default: all
 cores). Needs llama-cpp-python, llama-bench and `make oracles`.
 """
 
@@ -211,7 +212,13 @@ def main() -> None:
     parser.add_argument("--budget", default="5m")
     parser.add_argument("--launches", type=int, default=3)
     parser.add_argument("--keep", help="use the calibration of this data folder, or keep it there")
+    parts = ("overhead", "left-out", "llama-bench", "clone")
+    # Without choices=, which refuse the empty list that stands for all.
+    parser.add_argument("parts", nargs="*", metavar="PART", help=", ".join(parts))
     given = parser.parse_args()
+    chosen = given.parts or parts
+    if unknown := set(chosen) - set(parts):
+        parser.error(f"{', '.join(sorted(unknown))}: expected some of {', '.join(parts)}")
     with tempfile.TemporaryDirectory() as folder:
         data = Path(given.keep or folder) / "data"
         scratch = Path(folder) / "scratch"
@@ -219,13 +226,17 @@ def main() -> None:
         os.environ |= {"TOKCAST_DATA": str(data), "TOKCAST_SCRATCH": str(scratch)}
         engine = engine_of("llama.cpp")
         print(f"{engine.host.name}, {engine.setup.version}, {default_threads(THREADS)} threads")
-        if not newest_calibrations():
+        if "left-out" in chosen and not newest_calibrations():
             calibrate(given.budget, scratch)
         gemma = fresh_copy(ORIGINAL, Path(folder))
-        overhead(gemma)
-        held_out(given.launches, engine, gemma)
-        interleaved(given.launches, engine, gemma)
-        cloned(given.launches, gemma)
+        if "overhead" in chosen:
+            overhead(gemma)
+        if "left-out" in chosen:
+            held_out(given.launches, engine, gemma)
+        if "llama-bench" in chosen:
+            interleaved(given.launches, engine, gemma)
+        if "clone" in chosen:
+            cloned(given.launches, gemma)
 
 
 if __name__ == "__main__":

@@ -35,10 +35,13 @@ FAST_BYTES_PER_S = 200e9
 
 _SMALL = Shape("Q4_K", 8, 1024, 4096, 16, 4)
 _DEEP = Shape("Q4_K", 28, 512, 1536, 8, 4)
-_WIDE = Shape("Q4_K", 10, 2048, 5632, 32, 8)
+# Attention that is wide beside the model: the keys of most current models are 128 long.
+_HEADS = Shape("Q4_K", 14, 768, 2048, 16, 8, head_length=128)
+_WIDE = Shape("Q4_K", 10, 2048, 5632, 16, 4)
 _WIDE_FAST = Shape("Q4_K", 10, 4096, 11008, 32, 8)
 _VOCABULARY = Shape("Q8_0", 12, 640, 2048, 4, 1, n_vocab=131072, head_length=256)
 _EXPERTS = Shape("Q4_K", 12, 768, 512, 12, 4, n_expert=32, n_expert_used=4)
+_MORE_EXPERTS = Shape("Q4_K", 8, 1024, 512, 16, 8, n_expert=32, n_expert_used=8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +130,12 @@ def _shapes(is_fast: bool) -> Iterator[tuple[Shape, tuple[int, ...], int]]:
     deep, flat = (0, 512, 2048), (0,)
     yield _SMALL, deep, 512
     yield _of_type("Q8_0"), flat, 512
+    yield _HEADS, deep, 128
     yield _DEEP, (0, 1024), 128
-    yield (_WIDE_FAST if is_fast else _WIDE), flat, 128
+    yield (_WIDE_FAST if is_fast else _WIDE), (0, 1024), 128
     yield _VOCABULARY, (0, 1024), 128
     yield _EXPERTS, (0, 1024), 512
+    yield _MORE_EXPERTS, (0, 512), 128
     yield _of_type("Q6_K"), flat, 512
     yield _of_type("F16", replace(_SMALL, n_layer=6)), flat, 128
     yield _of_type("Q5_0"), flat, 128

@@ -38,7 +38,8 @@ class Shape:
     """What of a model and a workload enters as a covariate.
 
     `model` identifies the model's shape, so that a known one keeps its own small effect;
-    `n_tokens` is the micro-batch, `expert_rows` the tokens an expert sees of it.
+    `n_tokens` is the micro-batch, `expert_rows` the tokens an expert sees of it, `head_length`
+    the length of most layers' keys.
     """
 
     model: str
@@ -47,6 +48,7 @@ class Shape:
     n_tokens: int = 1
     expert_rows: float = 0.0
     is_latent: bool = False
+    head_length: int = 0
 
 
 def effects_of(term: Term, phase: Phase, host: Host, run: Run, shape: Shape) -> tuple[Effect, ...]:
@@ -71,6 +73,9 @@ def own_effects(term: Term, phase: Phase, host: Host, run: Run, shape: Shape) ->
             found.append((f"{phase}/{term.kind}|hostmoe={where}", 1.0))
         elif term.component == "head":
             found.append((f"{phase}/{term.kind}|hosthead={where}", 1.0))
+    elif term.kind in ("attention", "cache") and shape.head_length:
+        # Attention kernels are made for a key's length, and some lengths run far slower.
+        found.append((f"{phase}/{term.kind}|hostkey={shape.head_length}|{where}", 1.0))
     return tuple(found)
 
 

@@ -1,6 +1,7 @@
 """From a ledger, a host and coefficients to tokens per second."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -37,6 +38,7 @@ def shape_of(spec: ModelSpec, workload: Workload) -> Shape:
     batch = 1 if workload.phase == "decode" else min(workload.n_prompt, workload.n_ubatch)
     routed = next((layer for layer in spec.layers if layer.n_expert), None)
     share = routed.n_expert_used / routed.n_expert if routed else 0.0
+    keys = Counter(layer.key_length for layer in spec.layers if layer.key_length)
     return Shape(
         model=f"{spec.architecture}-{len(spec.layers)}x{spec.embedding_length}",
         architecture=spec.architecture,
@@ -44,6 +46,7 @@ def shape_of(spec: ModelSpec, workload: Workload) -> Shape:
         n_tokens=batch,
         expert_rows=batch * share,
         is_latent=any(layer.attention == "mla" for layer in spec.layers),
+        head_length=keys.most_common(1)[0][0] if keys else 0,
     )
 
 

@@ -28,6 +28,7 @@ from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Workload, ledger
 from tokcast.predictor.model import model_spec
 from tokcast.predictor.roofline import Question, predict
+from tokcast.predictor.spec import ModelSpec
 from tokcast.predictor.terms import Run, Term
 
 RUN = Run("llama.cpp", "CPU")
@@ -116,6 +117,32 @@ def test_a_host_unlike_its_family_is_learnt_and_a_new_model_predicted() -> None:
         true = rate("new", load, TRUE)
         assert abs(math.log(rate("new", load, after) / true)) < 0.08
     assert abs(math.log(rate("new", LOADS[0], released()) / rate("new", LOADS[0], TRUE))) > 0.2
+
+
+def test_a_slow_kernel_for_one_key_length_is_learnt_apart_from_the_others() -> None:
+    """A host whose attention over keys of 128 takes three times as long, and no other's."""
+    slow = Term("attention", "attention_op", "", 1.0)
+    (_, (name, _)) = own_effects(
+        slow, "decode", HOST, RUN, EffectShape("m", "llama", 1024, head_length=128)
+    )
+    true = true_host({name: math.log(3.0)})
+    heads = {n: Shape("Q4_K", 12, 768, 2048, 16, 8, head_length=n) for n in (64, 128)}
+    specs = SPECS | {f"keys of {n}": model_spec(shaped(s)) for n, s in heads.items()}
+    loads = LOADS[:2]
+
+    def speed(spec: ModelSpec, load: Workload, c: Coefficients) -> float:
+        return predict(spec, Question(load, HOST, RUN), c).tok_per_s
+
+    seen = [Point(n, s, load, speed(s, load, true)) for n, s in specs.items() for load in loads]
+    after = merge(released(), make(seen, HOST, RUN, released(), {}, "test"))
+    fresh = model_spec(shaped(Shape("Q4_K", 20, 1536, 4096, 24, 8, head_length=128)))
+    before, learnt = (
+        speed(fresh, loads[1], c) / speed(fresh, loads[1], true) for c in (released(), after)
+    )
+    assert before > 1.3
+    assert learnt == pytest.approx(1.0, abs=0.12)
+    known = speed(specs["small"], loads[1], after) / speed(specs["small"], loads[1], true)
+    assert known == pytest.approx(1.0, abs=0.08)
 
 
 def test_left_out_models_are_predicted_better_than_before_and_the_range_narrows() -> None:
