@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from tokcast.cli.commands import fitting, hosts, measure, models, pages, plan, plot
+from tokcast.cli.commands import (
+    fitting,
+    hosts,
+    measure,
+    models,
+    pages,
+    plan,
+    plot,
+    roofline,
+    triage,
+)
 from tokcast.cli.render import plain
 from tokcast.cli.startup import HELP_NAMES, hide_types, skip_adapters, usage_error
 from tokcast.predictor.errors import InputError
@@ -29,6 +39,8 @@ for group in (
     measure,
     fitting,
     hosts,
+    triage,
+    roofline,
     plot,
     pages,
 ):

@@ -199,7 +199,7 @@ def workloads_of(asked: Asked, depth: int) -> Iterator[tuple[int, Workload]]:
 
 
 def context_notes(spec: ModelSpec, n_context: int) -> tuple[str, ...]:
-    """Return what is to be said of a context that a model was not trained for."""
+    """Return that a context goes beyond what the model was trained for, where it does."""
     if not spec.context_length or n_context <= spec.context_length:
         return ()
     return (f"trained for a context of {spec.context_length}, but {n_context} asked for",)

@@ -8,7 +8,8 @@ such line or the fence, is its output on a screen of 80 columns, without a netwo
 name a real file need `make oracles`. Between marks such as `<!-- rules -->` and `<!-- /rules -->`
 stands a table made from the project's own data: `accuracy` from `fits/data/scores.json`, which
 `tokcast fit` makes, `placed` from `fits/data/offload_scores.json`, which `tokcast evaluate --part
-offload` makes, and `rules` from `measurements/cleaning.py`.
+offload` makes, `rules` from `measurements/cleaning.py`, and `roofline`, the formulas with
+their published figures, from `predictor/roofs/data/formulas_*.toml`.
 """
 
 import argparse
@@ -107,8 +108,20 @@ def refreshed(text: str) -> str:
 
 
 def _made(match: re.Match[str]) -> str:
-    table = {"accuracy": accuracy, "placed": placed, "rules": rules}[match[2]]()
-    return match[1] + markdown(table) + match[3] if table else match[0]
+    text = {
+        "accuracy": lambda: markdown(accuracy()),
+        "placed": lambda: markdown(placed()),
+        "rules": lambda: markdown(rules()),
+        "roofline": roofline,
+    }[match[2]]()
+    return match[1] + text + match[3] if text else match[0]
+
+
+def roofline() -> str:
+    """Return the formulas of rooflines, each with its published figures and ours."""
+    from tokcast.cli.roofline_figures import page
+
+    return page()
 
 
 def accuracy() -> Table:
@@ -169,7 +182,9 @@ def rules() -> Table:
 
 
 def markdown(table: Table) -> str:
-    """Return rows, the first one a header, as Markdown."""
+    """Return rows, the first one a header, as Markdown; nothing for no rows."""
+    if not table:
+        return ""
     columns, *rows = table
     lines = (columns, ("---",) * len(columns), *rows)
     return "".join("| " + " | ".join(line) + " |\n" for line in lines)

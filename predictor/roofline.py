@@ -68,13 +68,8 @@ def evidence_of(coefficients: Coefficients, q: Question) -> Evidence:
     return "spec sheet only"
 
 
-def ceiling_tok_per_s(works: Sequence[Work], host: Host, n_tokens: int) -> float:
-    """Return the throughput that the nameplate peaks allow: the speed of light.
-
-    Bytes at full bandwidth or operations at the highest published rate, whichever is slower.
-    """
-    n_bytes = sum(w.bytes for w in works)
-    flops = sum(w.flops for w in works)
+def peak_ops_per_s(host: Host) -> float | None:
+    """Return the highest rate published for a chip, of any format; None without one."""
     rates = (
         host.matrix_fp16_flops_per_s,
         host.matrix_fp32acc_flops_per_s,
@@ -82,7 +77,17 @@ def ceiling_tok_per_s(works: Sequence[Work], host: Host, n_tokens: int) -> float
         host.fp32_flops_per_s,
         host.int8_ops_per_s,
     )
-    peak = max((r for r in rates if r), default=math.inf)
+    return max((r for r in rates if r), default=None)
+
+
+def ceiling_tok_per_s(works: Sequence[Work], host: Host, n_tokens: int) -> float:
+    """Return the throughput that the nameplate peaks allow: the speed of light.
+
+    Bytes at full bandwidth or operations at the highest published rate, whichever is slower.
+    """
+    n_bytes = sum(w.bytes for w in works)
+    flops = sum(w.flops for w in works)
+    peak = peak_ops_per_s(host) or math.inf
     seconds = max(n_bytes / host.bytes_per_s, flops / peak)
     return n_tokens / seconds if seconds else math.inf
 

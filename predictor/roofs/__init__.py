@@ -1,0 +1,1 @@
+"""Rooflines beyond one chip's ledger: floors, triage, walls, levels, emulation, stages."""
