@@ -15,6 +15,7 @@ from tokcast.cli.commands import (
     measure,
     models,
     pages,
+    plan,
     plot,
     precision,
     roofline,
@@ -39,6 +40,7 @@ app = typer.Typer(
 # A group without a name adds its commands to the top level; the help lists them in this order.
 for group in (
     models,
+    plan,
     measure,
     batching,
     fitting,

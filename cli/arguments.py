@@ -107,6 +107,10 @@ Tensors = Annotated[bool, typer.Option("--tensors", help="List every tensor.")]
 Save = Annotated[
     str | None, typer.Option("--save", metavar="FILE", help="Write the coefficients here.")
 ]
+FitPart = Annotated[
+    str,
+    typer.Option("--part", metavar="PART", help="models, or offload: what placements add."),
+]
 Effects = Annotated[
     bool, typer.Option("--effects", help="List the effects with their standard errors.")
 ]
