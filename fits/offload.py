@@ -11,9 +11,9 @@ import numpy.typing as npt
 from scipy.stats import t as student
 
 from tokcast.fits.estimate import Design, Estimate, fit, predict_log_rate
+from tokcast.fits.intervals import LEVELS, MIN_HOSTS
 from tokcast.fits.placed_design import BELIEFS, Timed, design
 from tokcast.fits.priors import prior_of
-from tokcast.fits.release import MIN_HOSTS
 from tokcast.fits.scores import host_quantiles
 from tokcast.predictor.ledger import Phase
 from tokcast.predictor.placement.company import SCHEMA
@@ -21,7 +21,6 @@ from tokcast.predictor.placement.company import SCHEMA
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.bool_]
 Progress = Callable[[str], None]
-LEVELS = (0.8, 0.95)
 PHASES: tuple[Phase, ...] = ("decode", "prefill")
 # Shared rows were measured on builds of 2023 alone: they have effects, and a fit, of their own.
 KINDS = (("cpu", "cards"), ("rows",))

@@ -107,4 +107,5 @@ def design(rows: Sequence[Timed]) -> Design:
         average=sparse.csr_array((tokens, (range(n), range(n))), shape=(n, n)),
         log_rate=np.log([r.run.tok_per_s for r in rows]),
         weight=np.array([count[r.run.machine, r.run.model] ** -MODEL_POWER for r in rows]),
+        noise=np.zeros(n, dtype=np.intp),
     )

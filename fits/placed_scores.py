@@ -8,7 +8,8 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from tokcast.fits.offload import LEVELS, PlacedFit, interval_of
+from tokcast.fits.intervals import LEVELS
+from tokcast.fits.offload import PlacedFit, interval_of
 from tokcast.fits.placed_design import Timed
 from tokcast.fits.scores import Score, score
 from tokcast.predictor.coefficients import Coefficients

@@ -133,10 +133,13 @@ def _estimate(
         average=sparse.csr_array(sparse.eye_array(n)),
         log_rate=-measured,
         weight=np.ones(n),
+        noise=np.zeros(n, dtype=np.intp),
     )
     chosen = [_prior(name, priors) for name in names]
     prior = Prior(np.array([mean for mean, _ in chosen]), np.array([sd for _, sd in chosen]))
-    start = Estimate(names, prior.mean, np.full(len(names), np.nan), prior, _SCALE, 0, 0, False)
+    start = Estimate(
+        names, prior.mean, np.full(len(names), np.nan), prior, np.array([_SCALE]), 0, 0, False
+    )
     return fit(design, prior, start, errors=True)
 
 
