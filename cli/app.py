@@ -15,6 +15,7 @@ from tokcast.cli.commands import (
     models,
     pages,
     plot,
+    precision,
     roofline,
     triage,
 )
@@ -39,6 +40,7 @@ for group in (
     batching,
     fitting,
     hosts,
+    precision,
     triage,
     roofline,
     plot,

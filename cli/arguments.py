@@ -112,7 +112,9 @@ Cluster = Annotated[
     str | None,
     typer.Option("--cluster", metavar="ADDRESS", help="Fit on a dask cluster, or on: local."),
 ]
-Folds = Annotated[str, typer.Option("--folds", metavar="N", help="Parts to leave out in turn.")]
+Folds = Annotated[
+    str, typer.Option("--folds", metavar="N", help="Parts of the chips to leave out in turn.")
+]
 NamePart = Annotated[
     str | None, typer.Argument(metavar="TEXT", help="Only chips whose name holds this.")
 ]

@@ -241,11 +241,14 @@ def run_of(
     return run_with(runtime, backend, text, is_here)
 
 
-def _applied(request: Request, host: Host, run: Run) -> Applied:
-    """Return this machine's calibration, where it is this machine that was asked about."""
-    if request.host or request.bandwidth or request.tflops:
-        return Applied(host, released())
-    return apply(host, run, released())
+def applied(host: Host, run: Run, *, is_here: bool) -> Applied:
+    """Return what to predict with: this machine's calibration, where it is this machine."""
+    return apply(host, run, released()) if is_here else Applied(host, released())
+
+
+def is_here(host: str | None, *facts: object) -> bool:
+    """Return whether no other host was named and none of this machine's facts replaced."""
+    return not host and not any(facts)
 
 
 def _host_notes(asked: Asked, applied: Applied) -> tuple[str, ...]:
@@ -280,10 +283,11 @@ def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> 
     flash = None if request.flash_attn == "auto" else asked.flash_attention
     words = (request.runtime, request.backend)
     run = run_of(spec, asked.host, *words, flash=flash, is_here=request.host is None)
-    applied = _applied(request, asked.host, run)
-    depths, coefficients = _depths(spec, asked), applied.coefficients
+    here = is_here(request.host, request.bandwidth, request.tflops)
+    found = applied(asked.host, run, is_here=here)
+    depths, coefficients = _depths(spec, asked), found.coefficients
     forecasts = tuple(
-        Forecast(n_gen, depth, predict(spec, Question(load, applied.host, run), coefficients))
+        Forecast(n_gen, depth, predict(spec, Question(load, found.host, run), coefficients))
         for depth in depths
         for n_gen, load in _workloads(asked, depth)
     )
@@ -293,7 +297,7 @@ def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> 
         *context_notes(spec, n_context),
         *(w for f in forecasts for w in f.prediction.warnings),
         *_backend_notes(request, run, asked.host),
-        *_host_notes(asked, applied),
+        *_host_notes(asked, found),
     )
     memory = fit(
         spec,
@@ -312,8 +316,8 @@ def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> 
         fit=memory,
         coefficients=coefficients.digest,
         warnings=tuple(dict.fromkeys(warnings)),
-        calibration=applied.summary,
-        tasks=_tasks(spec, asked, run, applied, memory),
+        calibration=found.summary,
+        tasks=_tasks(spec, asked, run, found, memory),
     )
 
 

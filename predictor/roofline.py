@@ -5,8 +5,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tokcast.predictor.coefficients import Coefficients
-from tokcast.predictor.effects import Shape, chip_effect, effects_of, family_effect, own_effects
+from tokcast.predictor.coefficients import Coefficients, interval_class
+from tokcast.predictor.effects import (
+    Shape,
+    chip_effect,
+    effects_of,
+    family_effect,
+    model_effect,
+    own_effects,
+)
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Phase, Work, Workload, ledger
 from tokcast.predictor.prediction import Bound, ComponentTime, Evidence, Prediction
@@ -66,6 +73,12 @@ def evidence_of(coefficients: Coefficients, q: Question) -> Evidence:
     if family_effect(phase, q.host, backend) in coefficients.effects:
         return "same chip family"
     return "spec sheet only"
+
+
+def is_new_model(spec: ModelSpec, q: Question, coefficients: Coefficients) -> bool:
+    """Return whether no model of this shape was measured."""
+    phase = q.workload.phase
+    return model_effect(phase, shape_of(spec, q.workload).model) not in coefficients.effects
 
 
 def peak_ops_per_s(host: Host) -> float | None:
@@ -188,8 +201,8 @@ def _warnings(coefficients: Coefficients, q: Question) -> tuple[str, ...]:
 
 def interval_of(spec: ModelSpec, q: Question, coefficients: Coefficients) -> tuple[float, float]:
     """Return the interval as log multiples of the predicted rate."""
-    evidence = evidence_of(coefficients, q)
-    low, high = coefficients.interval(q.workload.phase, evidence, q.run.backend, q.level)
+    kind = interval_class(evidence_of(coefficients, q), is_new_model(spec, q, coefficients))
+    low, high = coefficients.interval(q.workload.phase, kind, q.run.backend, q.level)
     if spec.confidence == "generic":
         return low - GENERIC_LOG, high + GENERIC_LOG
     return low, high
