@@ -19,7 +19,9 @@ from pathlib import Path
 
 from tokcast.cli.tasks import drawn
 from tokcast.fits.batch_fits import packaged as packaged_fits
+from tokcast.fits.placed_released import released_placed
 from tokcast.fits.released import released
+from tokcast.hosts.machine import machine
 from tokcast.hosts.registry import chip
 from tokcast.predictor import catalogue
 from tokcast.predictor.agents.simulate import simulate
@@ -29,7 +31,12 @@ from tokcast.predictor.catalogue import header
 from tokcast.predictor.curve import decode_curve
 from tokcast.predictor.gguf import read_gguf_file
 from tokcast.predictor.ledger import Workload
+from tokcast.predictor.memory import Setting
 from tokcast.predictor.model import model_spec
+from tokcast.predictor.placement.choose import Trial
+from tokcast.predictor.placement.inventory import Inventory
+from tokcast.predictor.placement.plan import PlacementOptions
+from tokcast.predictor.placement.speed import compile_speed
 from tokcast.predictor.prefill_curve import prefill_curve
 from tokcast.predictor.quantize_rules import FILE_TYPES
 from tokcast.predictor.roofline import Question
@@ -226,6 +233,26 @@ def _bench_attribution() -> bool:
     return ok
 
 
+def bench_placements() -> bool:
+    """Time a thousand placements of a model of 48 layers: laid out, their memory, their speed."""
+    model = Inventory(header("qwen3.5-122b-a10b", "Q4_K_M"))
+    laptop = machine("RTX 4070 Laptop + 64G DDR5-5600")
+    devices = laptop.devices
+    options = [
+        PlacementOptions(n_gpu_layers=n, n_cpu_moe=k) for n in range(50) for k in range(0, 40, 2)
+    ]
+    question = Question(Workload("decode", n_depth=64), devices[0].host, Run(year=2026.5))
+
+    def tell() -> None:
+        told = compile_speed(model.spec, devices, question, released(), released_placed())
+        trial = Trial(model, laptop, 8192, Setting(), told)
+        for each in options:
+            trial(each)
+
+    seconds, _ = best_and_median(tell, 3)
+    return show("1,000 placements of one model", f"{seconds:.2f} s", "<= 1 s", seconds <= 1)
+
+
 def bench_select() -> bool:
     """Time choosing among the catalogue in all its file types, and among 200 files of a server."""
     ours = (str(BIN / "tokcast"), "select", "--host", "RTX 4090")
@@ -293,6 +320,7 @@ def main() -> int:
         bench_remote(model),
         bench_predictions(),
         bench_tasks(),
+        bench_placements(),
         bench_select(),
     ]
     return 0 if all(parts) else 1

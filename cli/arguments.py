@@ -93,9 +93,23 @@ Memory = Annotated[
 Explain = Annotated[
     bool, typer.Option("--explain", help="Show the ledger: bytes, operations, seconds.")
 ]
+Energy = Annotated[bool, typer.Option("--energy", help="Joules a token, and of 1,000 answers.")]
+Price = Annotated[
+    str | None, typer.Option("--price", metavar="N", help="What a kWh costs: answers' cost.")
+]
+GridName = Annotated[
+    str | None, typer.Option("--grid", metavar="CODE", help="Country, or grams of CO2 a kWh.")
+]
+PowerLimit = Annotated[
+    str | None, typer.Option("--power-limit", metavar="W", help="Power limit of each card.")
+]
 Tensors = Annotated[bool, typer.Option("--tensors", help="List every tensor.")]
 Save = Annotated[
     str | None, typer.Option("--save", metavar="FILE", help="Write the coefficients here.")
+]
+FitPart = Annotated[
+    str,
+    typer.Option("--part", metavar="PART", help="models, or offload: what placements add."),
 ]
 Effects = Annotated[
     bool, typer.Option("--effects", help="List the effects with their standard errors.")

@@ -2,10 +2,10 @@
 
 import platform
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from tokcast.cli.fitting import Fit, fit, memory_notes
+from tokcast.cli.fitting import Fit, PlacedFit, fit, memory_notes
 from tokcast.cli.options import (
     backend_of,
     cache_type,
@@ -15,6 +15,8 @@ from tokcast.cli.options import (
     one_count,
     runtime_of,
 )
+from tokcast.cli.placing import Placing, Words, placing_of
+from tokcast.cli.predict_energy import EnergyAnswer, EnergyAsked, asked_of, with_energy
 from tokcast.cli.progress import Progress
 from tokcast.cli.render import render
 from tokcast.fits.calibrated import Applied, apply
@@ -23,6 +25,7 @@ from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Workload
 from tokcast.predictor.model import model_spec
+from tokcast.predictor.placement.plan import Placement
 from tokcast.predictor.prediction import Evidence, Prediction
 from tokcast.predictor.roofline import Question, predict
 from tokcast.predictor.sources import open_model
@@ -61,6 +64,11 @@ class Request:
     trace: str | None = None
     n_tasks: str = "1000"
     seed: str = "1"
+    energy: bool = False
+    price: str | None = None
+    grid: str | None = None
+    power_limit: str | None = None
+    placement: Words = field(default_factory=Words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +86,8 @@ class Asked:
     host: Host
     host_notes: tuple[str, ...]
     load: "TaskLoad | None" = None
+    energy: EnergyAsked | None = None
+    placing: Placing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,11 +118,13 @@ class Answer:
     asked: Asked
     run: Run
     forecasts: tuple[Forecast, ...]
-    fit: Fit
+    fit: Fit | PlacedFit
     coefficients: str
     warnings: tuple[str, ...]
     calibration: str = ""
     tasks: "TaskForecast | None" = None
+    energy: EnergyAnswer | None = None
+    placement: Placement | None = None
 
     @property
     def host(self) -> Host:
@@ -141,7 +153,7 @@ def parse(request: Request) -> Asked:
     if not n_prompts and not n_gens:
         raise InputError("-p 0 -n 0: nothing to predict; expected a prompt or tokens to generate")
     depths, context = request.n_depth, request.n_context
-    host, notes = host_of(request.host, request.bandwidth, request.tflops, request.memory)
+    host, notes, placing = _where(request)
     return Asked(
         n_prompts=n_prompts,
         n_gens=n_gens,
@@ -152,9 +164,29 @@ def parse(request: Request) -> Asked:
         flash_attention=flash_attention(request.flash_attn),
         n_context=None if context is None else one_count(context, "-c"),
         host=host,
-        host_notes=all_host_notes(host, notes),
+        host_notes=notes if placing is not None else all_host_notes(host, notes),
         load=_load(request),
+        energy=asked_of(request.energy, request.price, request.grid, request.power_limit),
+        placing=placing,
     )
+
+
+def _where(request: Request) -> tuple[Host, tuple[str, ...], Placing | None]:
+    """Return the chip asked about, notes on it, and the placement where one is asked for."""
+    from tokcast.hosts.machine import has_parts
+
+    given = (request.host, request.bandwidth, request.tflops, request.memory)
+    if not has_parts(request.host or ""):
+        host, notes = host_of(*given)
+        if host.n_devices == 1 and not request.placement.is_any:
+            return host, notes, None
+    if request.energy or request.workload or request.trace:
+        raise InputError(
+            "--energy, --workload and --trace are of a model on one device; leave out what places"
+            " it over several"
+        )
+    placing = placing_of(request.placement, *given)
+    return placing.machine.host, placing.machine.notes, placing
 
 
 def all_host_notes(host: Host, notes: tuple[str, ...]) -> tuple[str, ...]:
@@ -192,7 +224,8 @@ def _tasks(
     return forecast(spec, q, applied.coefficients, memory, asked.n_context, asked.load)
 
 
-def _depths(spec: ModelSpec, asked: Asked) -> tuple[int, ...]:
+def depths_of(spec: ModelSpec, asked: Asked) -> tuple[int, ...]:
+    """Return the depths asked for, or the usual ones that a model was trained for."""
     if asked.n_depths is not None:
         return asked.n_depths
     longest = spec.context_length or max(DEFAULT_DEPTHS)
@@ -200,7 +233,7 @@ def _depths(spec: ModelSpec, asked: Asked) -> tuple[int, ...]:
     return tuple(d for d in DEFAULT_DEPTHS if d <= room) or (0,)
 
 
-def _workloads(asked: Asked, depth: int) -> Iterator[tuple[int, Workload]]:
+def workloads_of(asked: Asked, depth: int) -> Iterator[tuple[int, Workload]]:
     """Yield the tokens generated and the workload of each test at one depth."""
     setting = (asked.n_ubatch, asked.type_k, asked.type_v, asked.flash_attention)
     for n in asked.n_prompts:
@@ -216,7 +249,8 @@ def context_notes(spec: ModelSpec, n_context: int) -> tuple[str, ...]:
     return (f"trained for a context of {spec.context_length}, but {n_context} asked for",)
 
 
-def _backend_notes(request: Request, run: Run, host: Host) -> tuple[str, ...]:
+def backend_notes(request: Request, run: Run, host: Host) -> tuple[str, ...]:
+    """Return what is assumed of the backend."""
     if request.backend is not None or host.vendor:
         return ()
     return (f"backend {run.backend} assumed; --backend says otherwise",)
@@ -272,31 +306,43 @@ def run_with(runtime: str, backend: str, flash_attn: str, is_here: bool) -> Run:
 
 def answer(address: str, request: Request, asked: Asked) -> Answer:
     """Return the prediction for one model address; raises InputError on bad input."""
-    spec = model_spec(open_model(address, offline=request.offline or None))
-    return answer_of(spec, address, request, asked)
+    header = open_model(address, offline=request.offline or None)
+    if asked.placing is not None:
+        from tokcast.cli.placed import placed_answer
+
+        return placed_answer(header, address, request, asked, asked.placing)
+    return answer_of(model_spec(header), address, request, asked)
+
+
+def check_weights(spec: ModelSpec, address: str) -> None:
+    """Raise InputError for a file without weights."""
+    if not spec.n_params:
+        raise InputError(f"{address}: holds no weights, only a vocabulary; nothing to predict")
 
 
 def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> Answer:
     """Return the prediction for a model that was read; raises InputError on bad input."""
-    if not spec.n_params:
-        raise InputError(f"{address}: holds no weights, only a vocabulary; nothing to predict")
+    check_weights(spec, address)
     flash = None if request.flash_attn == "auto" else asked.flash_attention
     words = (request.runtime, request.backend)
     run = run_of(spec, asked.host, *words, flash=flash, is_here=request.host is None)
     here = is_here(request.host, request.bandwidth, request.tflops)
     found = applied(asked.host, run, is_here=here)
-    depths, coefficients = _depths(spec, asked), found.coefficients
+    depths, coefficients = depths_of(spec, asked), found.coefficients
     forecasts = tuple(
         Forecast(n_gen, depth, predict(spec, Question(load, found.host, run), coefficients))
         for depth in depths
-        for n_gen, load in _workloads(asked, depth)
+        for n_gen, load in workloads_of(asked, depth)
     )
+    energy = None
+    if asked.energy is not None:
+        forecasts, energy = with_energy(forecasts, asked.host, run.backend, asked.energy)
     n_context = asked.n_context or max(depths) + max((*asked.n_prompts, *asked.n_gens))
     warnings = (
         *spec.warnings,
         *context_notes(spec, n_context),
         *(w for f in forecasts for w in f.prediction.warnings),
-        *_backend_notes(request, run, asked.host),
+        *backend_notes(request, run, asked.host),
         *_host_notes(asked, found),
     )
     memory = fit(
@@ -318,6 +364,7 @@ def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> 
         warnings=tuple(dict.fromkeys(warnings)),
         calibration=found.summary,
         tasks=_tasks(spec, asked, run, found, memory),
+        energy=energy,
     )
 
 

@@ -4,9 +4,18 @@ import shlex
 from collections.abc import Sequence
 
 from tokcast.cli.explain import ledger_table, memory_table
+from tokcast.cli.fitting import PlacedFit
 from tokcast.cli.names import short_name
+from tokcast.cli.placed_report import (
+    bench_flags,
+    devices_table,
+    machine_words,
+    placement_flags,
+    server_note,
+)
 from tokcast.cli.predict import Answer, Forecast
 from tokcast.cli.predict_data import answer_data, records
+from tokcast.cli.predict_energy import energy_notes, energy_table
 from tokcast.cli.render import Report, Table, params, rate, size
 from tokcast.predictor.prediction import Prediction
 
@@ -39,6 +48,8 @@ def _model(a: Answer) -> str:
 
 
 def _device(a: Answer) -> str:
+    if a.placement is not None:
+        return machine_words(a.placement.devices)
     n = f"{a.host.n_devices}x " if a.host.n_devices > 1 else ""
     return f"{n}{a.host.name}"
 
@@ -79,6 +90,20 @@ def _source_notes(a: Answer) -> tuple[str, ...]:
     )
 
 
+def _server(a: Answer) -> tuple[str, ...]:
+    decode = a.first("decode")
+    if a.placement is None or decode is None:
+        return ()
+    return server_note(decode.prediction)
+
+
+def _commands(a: Answer) -> str:
+    check = f"Check it: {check_command(a)}"
+    if a.placement is None or not a.placement.flags:
+        return check
+    return f"Run it: llama-server -m MODEL {placement_flags(a.placement, a.fit.n_context)}\n{check}"
+
+
 def _noted(warnings: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"Note: {w.rstrip('.')}." for w in warnings)
 
@@ -104,6 +129,8 @@ def check_command(a: Answer) -> str:
             words.append(f"{flag} {kind.lower()}")
     if not asked.flash_attention:
         words.append("-fa 0")
+    if a.placement is not None and a.placement.flags:
+        words.append(bench_flags(a.placement))
     return " ".join(words)
 
 
@@ -115,7 +142,7 @@ def _bench_table(answers: Sequence[Answer]) -> Table:
             size(a.spec.n_bytes),
             params(a.spec.n_params),
             a.run.backend,
-            "99",
+            str(a.placement.n_gpu_layers) if a.placement else "99",
             f.label,
             f"{f.prediction.tok_per_s:.2f} ± {(f.prediction.high - f.prediction.low) / 2:.2f}",
         )
@@ -132,17 +159,35 @@ def single(a: Answer, explain: bool) -> Report:
 
         return task_report(a, a.tasks, _verdict(a)[0], (*_noted(a.warnings), *_source_notes(a)))
     tables = [_table(a)]
+    if a.energy is not None and a.energy.energies:
+        tables.append(energy_table(a.forecasts, a.energy))
+    if a.placement is not None and isinstance(a.fit, PlacedFit):
+        tables.append(devices_table(a.placement, a.fit))
+    elif explain and not isinstance(a.fit, PlacedFit):
+        tables.append(memory_table(a.fit))
     if explain:
-        tables += [memory_table(a.fit), *(ledger_table(f, f.label) for f in a.forecasts)]
+        tables += [*(ledger_table(f, f.label) for f in a.forecasts)]
     return Report(
         verdict=_verdict(a),
         tables=tuple(tables),
-        notes=(*_noted(a.warnings), *_source_notes(a)),
+        notes=(*_energy_notes(a), *_noted((*a.warnings, *_server(a))), *_source_notes(a)),
         data=answer_data(a),
         records=records(a),
         markdown=_bench_table([a]),
-        command=f"Check it: {check_command(a)}",
+        command=_commands(a),
     )
+
+
+def _energy_notes(a: Answer) -> tuple[str, ...]:
+    return () if a.energy is None else energy_notes(a.forecasts, a.energy)
+
+
+def _joules(a: Answer) -> str:
+    """Return joules a token of the first generation, or of the first test."""
+    if a.energy is None or not a.energy.energies:
+        return "-"
+    first = a.first("decode") or a.forecasts[0]
+    return f"{a.energy.energies[a.forecasts.index(first)].joules_per_token:.3g}"
 
 
 def _best_first(a: Answer) -> tuple[bool, float]:
@@ -175,6 +220,8 @@ def _compared(ranked: Sequence[Answer]) -> Table:
         ]
     if prefill is not None:
         columns[prefill.label] = [_rate_of(a.first("prefill")) for a in ranked]
+    if any(a.energy is not None for a in ranked):
+        columns["J/token"] = [_joules(a) for a in ranked]
     if len({a.run for a in ranked}) > 1:
         columns["backend"] = [a.run.backend for a in ranked]
     right = frozenset(columns) - {"model", "backend"}
@@ -213,7 +260,11 @@ def comparison(answers: Sequence[Answer], explain: bool) -> Report:
     return Report(
         (_best(ranked),),
         tuple(tables),
-        (*_noted(tuple(dict.fromkeys(warnings))), *_source_notes(ranked[0])[1:]),
+        (
+            *_energy_notes(ranked[0])[-1:],
+            *_noted(tuple(dict.fromkeys(warnings))),
+            *_source_notes(ranked[0])[1:],
+        ),
         {"results": [answer_data(a) for a in ranked]},
         [record for a in ranked for record in records(a)],
         _bench_table(ranked),

@@ -32,8 +32,8 @@ class Report:
     """A command's answer: the verdict, what supports it, and the same as data.
 
     `data` is what JSON prints; `records` are its flat rows for jsonl and csv; `markdown` replaces
-    the tables where another table is customary (llama-bench's, for predictions). `command` is a
-    line to copy. Text may hold anything: it is made printable here.
+    the tables where another table is customary (llama-bench's, for predictions). `command` are
+    lines to copy. Text may hold anything: it is made printable here.
     """
 
     verdict: tuple[str, ...]
@@ -152,8 +152,8 @@ def _lines(texts: Iterable[str]) -> str:
 
 def _as_table(report: Report) -> str:
     blocks = [_lines(report.verdict), *("\n".join(layout(t)) for t in report.tables)]
-    # A command is not wrapped, so that it can be copied.
-    last = [_lines(report.notes), plain(report.command)]
+    # Commands are not wrapped, so that they can be copied.
+    last = [_lines(report.notes), *map(plain, report.command.split("\n"))]
     blocks.append("\n".join(text for text in last if text))
     return "\n\n".join(block for block in blocks if block)
 

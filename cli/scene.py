@@ -221,14 +221,7 @@ def roofline_of(scene: Scene, predictions: Sequence[Prediction]) -> Roofline:
 
 def link_of(host: Host) -> float | None:
     """Return the bytes a second of a card's link to main memory, None where none is known."""
-    import re
-
-    from tokcast.hosts.registry import facts, names
-
-    if host.kind != "discrete_gpu" or host.name not in names():
-        return None
-    found = re.search(r"\(([\d.]+) GB/s", facts(host.name)["pcie_gen_lanes_gb_s"])
-    return float(found[1]) * 1e9 if found else None
+    return host.link_bytes_per_s
 
 
 def side_of(point: Point, roof: Roofline) -> str:

@@ -4,6 +4,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tokcast.cli.select import Selection
+from tokcast.fits.energy_released import released_energy
+from tokcast.fits.released import released
+from tokcast.predictor.energy import Energy, energy_of
+from tokcast.predictor.ledger import Workload
+from tokcast.predictor.roofline import Question, predict
 from tokcast.predictor.select.quality import Figure
 from tokcast.predictor.select.ranking import front
 from tokcast.predictor.select.rows import Row
@@ -33,6 +38,20 @@ def most_joules(s: Selection, row: Row) -> float | None:
     None where nobody publishes the power. What else the machine draws is not in it.
     """
     return None if s.host.tdp_w is None else s.host.tdp_w / row.decode.tok_per_s
+
+
+def decode_energy(s: Selection, row: Row) -> Energy | None:
+    """Return the energy of generating with a row's model, None where no power is published."""
+    load = Workload(
+        "decode",
+        n_depth=s.wishes.at_depth,
+        type_k=s.wishes.type_k,
+        type_v=s.wishes.type_v,
+        flash_attention=s.wishes.flash_attention,
+    )
+    question = Question(load, s.host, row.run, s.wishes.level)
+    prediction = predict(row.candidate.spec, question, released())
+    return energy_of(prediction, s.host, row.run.backend, released_energy())
 
 
 def record(s: Selection, row: Row, on_front: bool) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tokcast.cli.render import Report, Table, count, rate, size
 from tokcast.cli.select import Selection
-from tokcast.cli.select_data import most_joules, record, selection_data, selection_records
+from tokcast.cli.select_data import decode_energy, record, selection_data, selection_records
 from tokcast.cli.select_request import USUAL_MIN_DECODE
 from tokcast.cli.select_words import device, interval, loss, miss, model_of, run_command, seconds
 from tokcast.predictor.errors import InputError
@@ -55,8 +55,11 @@ def _verdict(s: Selection) -> tuple[str, ...]:
 
 
 def _energy(s: Selection, row: Row) -> str:
-    joules = most_joules(s, row)
-    return "" if joules is None else f"; at most {joules:.2g} J a token at {s.host.tdp_w:g} W"
+    energy = decode_energy(s, row)
+    if energy is None:
+        return ""
+    ends = f"{energy.low:.2g} - {energy.high:.2g}; {energy.evidence}"
+    return f"; {energy.joules_per_token:.2g} J a token ({ends})"
 
 
 def _nothing(s: Selection) -> tuple[str, ...]:

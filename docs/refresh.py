@@ -7,8 +7,11 @@ An example is a line `$ tokcast …` in a fenced block marked `console`; what fo
 such line or the fence, is its output on a screen of 80 columns, without a network. Examples that
 name a real file need `make oracles`. Between marks such as `<!-- rules -->` and `<!-- /rules -->`
 stands a table made from the project's own data: `accuracy` from `fits/data/scores.json`, which
-`tokcast fit` makes, `rules` from `measurements/cleaning.py`, and `roofline`, the formulas with
-their published figures, from `predictor/roofs/data/formulas_*.toml`.
+`tokcast fit` makes, `placed` from `fits/data/offload_scores.json`, which `tokcast evaluate --part
+offload` makes, `energy` and `limits` from `fits/data/energy.json`, which `tokcast energy evaluate
+--save` makes, `exponents` and `laws` from `fits/data/scaling.json`, which `tokcast scaling --save`
+makes, `rules` and `energy_rules` from the cleaning rules of `measurements`, and `roofline`, the
+formulas with their published figures, from `predictor/roofs/data/formulas_*.toml`.
 """
 
 import argparse
@@ -26,6 +29,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 ORACLES = Path(os.environ.get("TOKCAST_ORACLES") or ROOT / "build" / "oracles")
 SCORES = ROOT / "fits" / "data" / "scores.json"
+ENERGY = ROOT / "fits" / "data" / "energy.json"
+PLACED = ROOT / "fits" / "data" / "offload_scores.json"
 Table = tuple[tuple[str, ...], ...]
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _MADE = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
@@ -106,11 +111,8 @@ def refreshed(text: str) -> str:
 
 
 def _made(match: re.Match[str]) -> str:
-    text = {
-        "accuracy": lambda: markdown(accuracy()),
-        "rules": lambda: markdown(rules()),
-        "roofline": roofline,
-    }[match[2]]()
+    made = TABLES[match[2]]()
+    text = made if isinstance(made, str) else markdown(made) if made else ""
     return match[1] + text + match[3] if text else match[0]
 
 
@@ -145,11 +147,116 @@ def accuracy() -> Table:
     )
 
 
+def placed() -> Table:
+    """Return the held-out errors of placements, with simpler predictors beside them."""
+    said = json.loads(PLACED.read_bytes())
+    order = {(o["phase"], o["rows"]): o for o in said["orders"]}
+    columns = ("rows", "phase", "left out", "n", "machines", "mean error", "median")
+    beside = ("peaks", "scaled", "unfitted", "80 % range held", "order of plans right")
+    table = [(*columns, *beside)]
+    for s in said["scores"]:
+        ours, told = s["ours"], order.get((s["phase"], s["rows"]))
+        table.append(
+            (
+                s["rows"],
+                s["phase"],
+                s["out"],
+                f"{ours['n']}",
+                f"{ours['n_hosts']}",
+                f"{ours['mape']:.1f} %",
+                f"{ours['median_ape']:.1f} %",
+                *(f"{s['baselines'][name]['mape']:,.0f} %" for name in beside[:3]),
+                f"{s['held']['0.8']:.0f} %",
+                f"{told['n_right']} of {told['n_pairs']}" if told else "",
+            )
+        )
+    return tuple(table)
+
+
 def rules() -> Table:
     """Return the reasons for which a measurement is kept out of the fit."""
     from tokcast.measurements.cleaning import RULES
 
     return (("rule", "why the row is not used"), *((f"`{r.name}`", r.reason) for r in RULES))
+
+
+def energy_rules() -> Table:
+    """Return the reasons for which an energy row is kept out of the fit."""
+    from tokcast.measurements.energy_cleaning import ENERGY_RULES
+
+    columns = ("rule", "why the row is not used")
+    return (columns, *((f"`{r.name}`", r.reason) for r in ENERGY_RULES))
+
+
+def _shown(value: float | None) -> str:
+    return "-" if value is None else f"{value:.1f} %"
+
+
+def energy() -> Table:
+    """Return the held-out errors of energy."""
+    columns = ("left out", "meter", "phase", "rows", "chips", "power", "TDP", "in 80 %")
+    columns += ("J/token", "TDP x time", "inside 80 %")
+    made = []
+    for s in json.loads(ENERGY.read_bytes())["scores"]:
+        errors = [(s[k] or {}).get("mape") for k in ("watts", "tdp_watts", "joules", "tdp_joules")]
+        cells = [_shown(e) for e in errors]
+        cells.insert(2, _shown(s["inside_watts"]))
+        sizes = (f"{s['watts']['n']:,}", str(s["watts"]["n_hosts"]))
+        named = (s["left_out"], s["meter"], s["phase"])
+        made.append((*named, *sizes, *cells, _shown(s["inside_joules"])))
+    return (columns, *made)
+
+
+def limits() -> Table:
+    """Return how the best power limit of sweeps left out is predicted."""
+    columns = ("chip", "sweep", "best", "predicted", "steps", "speed", "energy", "saves")
+    return (
+        columns,
+        *(
+            (
+                s["sweep"]["chip"],
+                s["sweep"]["name"],
+                f"{s['measured_w']:.0f} W",
+                f"{s['predicted_w']:.0f} W",
+                f"{s['steps']:.0f}",
+                _shown(s["speed_mape"]),
+                _shown(s["energy_mape"]),
+                f"{100 * s['saved']:.0f} %",
+            )
+            for s in json.loads(ENERGY.read_bytes())["limits"]
+        ),
+    )
+
+
+def _law_table(which: str) -> Table:
+    from tokcast.cli.scaling import exponent_table, law_table
+    from tokcast.fits.scaling_released import released_laws
+
+    table = {"exponents": exponent_table, "laws": law_table}[which](released_laws())
+    return (table.columns, *table.rows)
+
+
+def exponents() -> Table:
+    """Return the exponents of the scaling laws with their intervals."""
+    return _law_table("exponents")
+
+
+def laws() -> Table:
+    """Return the scaling laws' rows, errors and bends."""
+    return _law_table("laws")
+
+
+TABLES = {
+    "accuracy": accuracy,
+    "placed": placed,
+    "rules": rules,
+    "energy_rules": energy_rules,
+    "energy": energy,
+    "limits": limits,
+    "exponents": exponents,
+    "laws": laws,
+    "roofline": roofline,
+}
 
 
 def markdown(table: Table) -> str:

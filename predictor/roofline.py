@@ -114,7 +114,8 @@ def cap_of(host: Host, ceiling: float) -> float:
     return math.inf if host.confidence == "low" else ceiling
 
 
-_SIDE: dict[str, Bound] = {
+# Which side of the roof a kind of term is counted for.
+SIDE: dict[str, Bound] = {
     "memory": "memory",
     "cache": "memory",
     "state": "memory",
@@ -156,7 +157,7 @@ def component_times(works: Sequence[Work], shares: Sequence[Share]) -> tuple[Com
     sides: dict[tuple[str, str], dict[Bound, float]] = {}
     for share in shares:
         sums = sides.setdefault((share.term.component, share.term.type), {})
-        side = _SIDE[share.term.kind]
+        side = SIDE[share.term.kind]
         sums[side] = sums.get(side, 0.0) + share.seconds
     moved: dict[tuple[str, str], tuple[float, float]] = {}
     for w in works:
@@ -178,7 +179,7 @@ def component_times(works: Sequence[Work], shares: Sequence[Share]) -> tuple[Com
 def _largest_bound(shares: Sequence[Share]) -> Bound:
     sums: dict[Bound, float] = {}
     for share in shares:
-        side = _SIDE[share.term.kind]
+        side = SIDE[share.term.kind]
         sums[side] = sums.get(side, 0.0) + share.seconds
     return max(sums, key=lambda side: sums[side])
 

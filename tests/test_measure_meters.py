@@ -1,5 +1,6 @@
 """Energy counters: a fake powercap tree, a fake NVML, a fake Apple monitor."""
 
+import itertools
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -114,3 +115,34 @@ def test_the_idle_draw_is_apart() -> None:
     assert idle_watts(meter, 0.5, clock=lambda: now[0], sleep=sleep) == 20.0
     none = Polled(lambda: None, "fake", clock=lambda: now[0])
     assert idle_watts(none, 0.5, clock=lambda: now[0], sleep=sleep) is None
+
+
+class RecordedNvml:
+    """Answers of one card's total-energy counter in millijoules, None where NVML failed."""
+
+    NVMLError = RuntimeError
+
+    def __init__(self, trace: list[int | None]) -> None:
+        self.left = list(trace)
+
+    def nvmlDeviceGetHandleByIndex(self, index: int) -> int:
+        return index
+
+    def nvmlDeviceGetTotalEnergyConsumption(self, _: Any) -> int:
+        value = self.left.pop(0)
+        if value is None:
+            raise self.NVMLError("GPU is lost")
+        return value
+
+
+def test_a_trace_of_nvml_gives_watts() -> None:
+    """A second of idle at 62.1 W, then two of load at 331.4 and 334.0 W."""
+    meter = Nvml(RecordedNvml([81_234_500_000, 81_234_562_100, 81_234_893_500, 81_235_227_500]))
+    joules = [meter.joules() or 0.0 for _ in range(4)]
+    watts = [round(b - a, 1) for a, b in itertools.pairwise(joules)]
+    assert watts == [62.1, 331.4, 334.0]
+
+
+def test_a_meter_that_goes_missing_half_way_gives_none() -> None:
+    meter = Nvml(RecordedNvml([1_000, 2_000, None]))
+    assert (meter.joules(), meter.joules(), meter.joules()) == (1.0, 2.0, None)

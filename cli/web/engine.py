@@ -7,6 +7,7 @@ from typing import Any
 
 from tokcast.cli.charts.depth import Curve
 from tokcast.cli.measured import measured_of
+from tokcast.cli.placing import Words
 from tokcast.cli.predict import (
     Answer,
     Asked,
@@ -129,4 +130,4 @@ def _request(body: PredictIn) -> Request:
     # Another rate than this machine's makes it another machine: no calibration is of it.
     rate = "" if _is_here(body) else "given"
     more = {"runtime": body.runtime, "flash_attn": flash, "explain": False, "offline": False}
-    return Request(**{**words, **own, **more, "bandwidth": rate})
+    return Request(**{**words, **own, **more, "bandwidth": rate, "placement": Words()})
