@@ -53,6 +53,9 @@ ranking: $(STAMP)
 fit: $(STAMP)
 	$(BIN)/tokcast fit --save fits/data/coefficients.json -o json > build/scores.json
 	mv build/scores.json fits/data/scores.json
+	$(BIN)/tokcast fit --part offload --save fits/data/offload.json
+	$(BIN)/tokcast evaluate --part offload -o json > build/offload_scores.json
+	mv build/offload_scores.json fits/data/offload_scores.json
 	$(BIN)/pip install --quiet -e ".[plots]"
 	$(BIN)/tokcast evaluate --save docs > build/evaluate.txt
 	$(BIN)/tokcast energy evaluate --save fits/data/energy.json > build/energy.txt

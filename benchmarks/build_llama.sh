@@ -5,7 +5,8 @@
 #   benchmarks/build_llama.sh [VENV]     prints the folder of libraries and llama-bench
 #
 # Kept in $TOKCAST_LLAMA_CACHE, or ~/.cache/tokcast-ci: about 300 MB while building, 40 MB after.
-# For the tests: LLAMA_BENCH=<folder>/llama-bench LLAMA_CPP_LIB_PATH=<folder>.
+# For the tests: LLAMA_BENCH=<folder>/llama-bench LLAMA_CPP_LIB_PATH=<folder>, where memory-oracle
+# lies too.
 set -euo pipefail
 VERSION=0.3.36
 cd "$(dirname "$0")/.."
@@ -44,6 +45,21 @@ if [ ! -x "$BIN/llama-bench" ] || [ "$(cat "$BIN/stamp" 2>/dev/null)" != "$STAMP
         cp -a "$WORK"/out/bin/llama-bench "$WORK"/out/bin/*.dylib "$BIN.new/"
     echo "$STAMP" > "$BIN.new/stamp"
     mv "$BIN.new" "$BIN"
+    rm -rf "$WORK"
+fi
+# What tells where llama.cpp would put a model, for the tests of placement and memory.
+ORACLE="$BIN/memory-oracle"
+if [ ! -x "$ORACLE" ] || [ benchmarks/memory_oracle.cpp -nt "$ORACLE" ]; then
+    WORK="$CACHE/headers-$VERSION"
+    rm -rf "$WORK"
+    mkdir -p "$WORK"
+    tar -xzf "$SDIST" -C "$WORK" --strip-components=1
+    L="$WORK/vendor/llama.cpp" ORIGIN='$ORIGIN'
+    [ "$(uname)" = Darwin ] && ORIGIN=@loader_path
+    "${CXX:-c++}" -std=c++17 -O1 -I"$L/common" -I"$L/include" -I"$L/ggml/include" -I"$L/ggml/src" \
+        -o "$ORACLE.new" benchmarks/memory_oracle.cpp \
+        "$BIN"/libllama-common.* "$BIN"/libllama.* "$BIN"/libggml*.* -Wl,-rpath,"$ORIGIN" >&2
+    mv "$ORACLE.new" "$ORACLE"
     rm -rf "$WORK"
 fi
 if ! "$VENV/bin/python" -c "import importlib.metadata as m, sys; sys.exit(m.version('llama-cpp-python') != '$VERSION')" 2>/dev/null; then

@@ -20,8 +20,8 @@ from statistics import median
 import numpy as np
 
 from tokcast.fits.design import design
-from tokcast.fits.estimate import fit
-from tokcast.fits.evaluate import left_out
+from tokcast.fits.heldout import Fitter
+from tokcast.fits.kept import Store
 from tokcast.fits.observations import Observation, observe
 from tokcast.fits.priors import BELIEFS, prior_of
 from tokcast.fits.splits import folds
@@ -117,15 +117,16 @@ def is_near(group: Group) -> bool:
 def held_out(observations: Sequence[Observation], n_folds: int) -> np.ndarray:
     """Return log tokens/s predicted for each row by a fit without its chip."""
     d = design(observations)
-    start = fit(d, prior_of(d.names, BELIEFS[observations[0].phase]))
     chips = [o.host.name for o in observations]
 
     def say(text: str) -> None:
         print(f"\r{observations[0].phase}: {text} ", end="", file=sys.stderr, flush=True)
 
-    residual = left_out(d, start, list(folds(chips, n_folds)), say)
+    prior = prior_of(d.names, BELIEFS[observations[0].phase])
+    fitter = Fitter(d, prior, Store(None), say)
+    held = fitter.left_out(fitter.everything(), list(folds(chips, n_folds)))
     print("\r\x1b[K", end="", file=sys.stderr)
-    return np.asarray(d.log_rate - residual)
+    return np.asarray(d.log_rate - held.residual)
 
 
 def show(what: str, figure: str, target: float, value: float) -> bool:

@@ -70,9 +70,11 @@ def _kinds(phase: str, p: PhaseEvaluation) -> Section:
 
 def _ranges(phase: str, p: PhaseEvaluation) -> Section:
     text = (
-        "How often the ranges hold on chips left out, made from the errors on the chips of other"
-        " folds. They are made to hold on a chip drawn like those measured, so that the host mean"
-        " is what should come near the level; *upper/lower* is the width."
+        "How often the ranges hold, made from the errors on the chips of other folds, by what was"
+        " left out: the model on this chip (same host), the chip (same chip family), its family"
+        " (spec sheet only), and the model everywhere (new model). They are made to hold on a chip"
+        " drawn like those measured, so that the host mean is what should come near the level;"
+        " *upper/lower* is the width."
     )
     table = coverage_table(f"{phase}, range", p.coverage)
     return Section(f"{phase.capitalize()}: ranges", text, (table,))

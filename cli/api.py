@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, overload
 
 from tokcast.cli import predict as predicting
 from tokcast.cli import select as selecting
+from tokcast.cli.placing import Words
 from tokcast.cli.predict import Answer
 from tokcast.cli.select import Selection
 from tokcast.cli.select_request import Request as SelectRequest
@@ -30,6 +31,10 @@ def _maybe(value: Text | Sequence[Text] | None) -> str | None:
     return None if value is None else _text(value)
 
 
+def _several(values: str | Sequence[str]) -> tuple[str, ...]:
+    return (values,) if isinstance(values, str) else tuple(values)
+
+
 @overload
 def predict(
     model: str,
@@ -45,9 +50,25 @@ def predict(
     type_v: str = "f16",
     flash_attn: str = "auto",
     n_context: Text | None = None,
+    n_gpu_layers: Text | None = None,
+    n_cpu_moe: Text | None = None,
+    override_tensor: str | Sequence[str] = (),
+    tensor_split: Text | Sequence[Text] | None = None,
+    split_mode: str | None = None,
+    main_gpu: Text | None = None,
+    no_kv_offload: bool = False,
+    fit: bool = False,
+    n_parallel: Text | None = None,
+    swa_full: bool = False,
+    n_threads: Text | None = None,
+    n_batch: Text | None = None,
     bandwidth: Text | None = None,
     tflops: Text | None = None,
     memory: Text | None = None,
+    workload: str | None = None,
+    trace: str | None = None,
+    n_tasks: Text = 1000,
+    seed: Text = 1,
     energy: bool = False,
     price: Text | None = None,
     grid: Text | None = None,
@@ -71,9 +92,25 @@ def predict(
     type_v: str = "f16",
     flash_attn: str = "auto",
     n_context: Text | None = None,
+    n_gpu_layers: Text | None = None,
+    n_cpu_moe: Text | None = None,
+    override_tensor: str | Sequence[str] = (),
+    tensor_split: Text | Sequence[Text] | None = None,
+    split_mode: str | None = None,
+    main_gpu: Text | None = None,
+    no_kv_offload: bool = False,
+    fit: bool = False,
+    n_parallel: Text | None = None,
+    swa_full: bool = False,
+    n_threads: Text | None = None,
+    n_batch: Text | None = None,
     bandwidth: Text | None = None,
     tflops: Text | None = None,
     memory: Text | None = None,
+    workload: str | None = None,
+    trace: str | None = None,
+    n_tasks: Text = 1000,
+    seed: Text = 1,
     energy: bool = False,
     price: Text | None = None,
     grid: Text | None = None,
@@ -96,9 +133,25 @@ def predict(
     type_v: str = "f16",
     flash_attn: str = "auto",
     n_context: Text | None = None,
+    n_gpu_layers: Text | None = None,
+    n_cpu_moe: Text | None = None,
+    override_tensor: str | Sequence[str] = (),
+    tensor_split: Text | Sequence[Text] | None = None,
+    split_mode: str | None = None,
+    main_gpu: Text | None = None,
+    no_kv_offload: bool = False,
+    fit: bool = False,
+    n_parallel: Text | None = None,
+    swa_full: bool = False,
+    n_threads: Text | None = None,
+    n_batch: Text | None = None,
     bandwidth: Text | None = None,
     tflops: Text | None = None,
     memory: Text | None = None,
+    workload: str | None = None,
+    trace: str | None = None,
+    n_tasks: Text = 1000,
+    seed: Text = 1,
     energy: bool = False,
     price: Text | None = None,
     grid: Text | None = None,
@@ -110,7 +163,10 @@ def predict(
     One model by its address gives an `Answer`, several give a tuple of them. `host` None is this
     machine. Lengths are tokens, `bandwidth` GB/s, `tflops` TFLOPS; `memory` is bytes, or text
     such as "24G", `price` money a kWh, `grid` a country's code or grams of CO2 a kWh,
-    `power_limit` watts. Raises InputError for what can't be read or understood.
+    `power_limit` watts. With a `workload` or a `trace` file, `tasks` of an answer says what whole
+    tasks take. What is said of layers, tensors and cards is llama.cpp's, as text or numbers; the
+    answer's `placement` says what came of it. Raises InputError for what can't be read or
+    understood.
     """
     addresses = (model,) if isinstance(model, str) else tuple(model)
     request = predicting.Request(
@@ -131,10 +187,28 @@ def predict(
         memory=_maybe(memory),
         explain=False,
         offline=offline,
+        workload=workload,
+        trace=trace,
+        n_tasks=_text(n_tasks),
+        seed=_text(seed),
         energy=energy,
         price=_maybe(price),
         grid=_maybe(grid),
         power_limit=_maybe(power_limit),
+        placement=Words(
+            n_gpu_layers=_maybe(n_gpu_layers),
+            n_cpu_moe=_maybe(n_cpu_moe),
+            override_tensor=_several(override_tensor),
+            tensor_split=_maybe(tensor_split),
+            split_mode=split_mode,
+            main_gpu=_maybe(main_gpu),
+            no_kv_offload=no_kv_offload,
+            fit=fit,
+            n_parallel=_maybe(n_parallel),
+            swa_full=swa_full,
+            n_threads=_maybe(n_threads),
+            n_batch=_maybe(n_batch),
+        ),
     )
     asked = predicting.parse(request)
     answers = tuple(predicting.answer(address, request, asked) for address in addresses)

@@ -8,15 +8,19 @@ from typing import Annotated
 import typer
 
 from tokcast.cli.commands import (
+    batching,
     energy,
     fitting,
     hosts,
     measure,
     models,
     pages,
+    plan,
     plot,
+    precision,
     roofline,
     scaling,
+    training,
     triage,
 )
 from tokcast.cli.render import plain
@@ -36,11 +40,15 @@ app = typer.Typer(
 # A group without a name adds its commands to the top level; the help lists them in this order.
 for group in (
     models,
+    plan,
     measure,
+    batching,
     fitting,
     energy,
+    training,
     scaling,
     hosts,
+    precision,
     triage,
     roofline,
     plot,

@@ -107,6 +107,10 @@ Tensors = Annotated[bool, typer.Option("--tensors", help="List every tensor.")]
 Save = Annotated[
     str | None, typer.Option("--save", metavar="FILE", help="Write the coefficients here.")
 ]
+FitPart = Annotated[
+    str,
+    typer.Option("--part", metavar="PART", help="models, or offload: what placements add."),
+]
 Effects = Annotated[
     bool, typer.Option("--effects", help="List the effects with their standard errors.")
 ]
@@ -122,7 +126,9 @@ Cluster = Annotated[
     str | None,
     typer.Option("--cluster", metavar="ADDRESS", help="Fit on a dask cluster, or on: local."),
 ]
-Folds = Annotated[str, typer.Option("--folds", metavar="N", help="Parts to leave out in turn.")]
+Folds = Annotated[
+    str, typer.Option("--folds", metavar="N", help="Parts of the chips to leave out in turn.")
+]
 NamePart = Annotated[
     str | None, typer.Argument(metavar="TEXT", help="Only chips whose name holds this.")
 ]

@@ -104,7 +104,8 @@ def run(save: str | None, effects: bool, output: str) -> int:
         + ("the released ones" if same else f"not the released {released['digest']}")
     )
     notes: tuple[str, ...] = (
-        "Errors are of rows whose chip (or, for the same host, whose model) the fit did not see.",
+        "Errors are of rows that the fit did not see: the model on this chip, the chip, or its"
+        " family; a new model on no chip.",
         f"Largest difference of an effect from the released one: {apart:.1g}.",
         "Kept out: " + ", ".join(f"{n:,} {name}" for name, n in kept_out.most_common()) + ".",
     )

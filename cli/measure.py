@@ -53,7 +53,8 @@ def tests_of(n_prompt: str, n_gen: str, n_depth: str | None) -> tuple[Task, ...]
     return tuple(found)
 
 
-def _flash(text: str) -> str:
+def flash_word(text: str) -> str:
+    """Return flash attention as the runtimes are told; raises InputError for another word."""
     choice = {"1": "on", "0": "off"}.get(text.lower(), text.lower())
     if choice not in ("on", "off", "auto"):
         raise InputError(f"-fa {text!r}: expected on, off or auto")
@@ -67,7 +68,7 @@ def settings_of(request: Request) -> Settings:
         n_threads=default_threads(request.n_threads),
         n_batch=one_count(request.n_batch, "-b"),
         n_ubatch=one_count(request.n_ubatch, "-ub"),
-        flash_attention=_flash(request.flash_attn),
+        flash_attention=flash_word(request.flash_attn),
         type_k=cache_type(request.type_k, "-ctk"),
         type_v=cache_type(request.type_v, "-ctv"),
         n_gpu_layers=None if layers is None else one_count(layers, "-ngl", at_least=0),

@@ -17,7 +17,14 @@ from tokcast.cli.options import host_of, one_count
 from tokcast.cli.predict import run_of
 from tokcast.cli.recommend import options_of, recommend
 from tokcast.cli.render import size
-from tokcast.cli.scene import Scene, Setting, decode_depths, prefill_depths, roofline_of
+from tokcast.cli.scene import (
+    Scene,
+    Setting,
+    decode_depths,
+    prefill_depths,
+    roofline_of,
+    scene_of,
+)
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.model import model_spec
@@ -87,7 +94,7 @@ def _scene(spec: ModelSpec, host: Host, request: Request) -> Scene:
     run = run_of(spec, host, None, request.backend, flash=None, is_here=not request.hosts)
     name, at, file_type = spec.source.partition("@")
     found = measured_of(name, file_type, host.name, run.backend) if at else ()
-    return Scene(spec, host, run, _setting(request), found)
+    return scene_of(spec, host, run, _setting(request), found, is_here=not request.hosts)
 
 
 def _hosts_of(request: Request) -> list[Host]:

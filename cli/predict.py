@@ -2,9 +2,10 @@
 
 import platform
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
-from tokcast.cli.fitting import Fit, fit, memory_notes
+from tokcast.cli.fitting import Fit, PlacedFit, fit, memory_notes
 from tokcast.cli.options import (
     backend_of,
     cache_type,
@@ -14,6 +15,7 @@ from tokcast.cli.options import (
     one_count,
     runtime_of,
 )
+from tokcast.cli.placing import Placing, Words, placing_of
 from tokcast.cli.predict_energy import EnergyAnswer, EnergyAsked, asked_of, with_energy
 from tokcast.cli.progress import Progress
 from tokcast.cli.render import render
@@ -23,11 +25,15 @@ from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Workload
 from tokcast.predictor.model import model_spec
+from tokcast.predictor.placement.plan import Placement
 from tokcast.predictor.prediction import Evidence, Prediction
 from tokcast.predictor.roofline import Question, predict
 from tokcast.predictor.sources import open_model
 from tokcast.predictor.spec import ModelSpec
 from tokcast.predictor.terms import Run
+
+if TYPE_CHECKING:
+    from tokcast.cli.tasks import TaskForecast, TaskLoad
 
 DEFAULT_DEPTHS = (0, 4096, 16384)
 _EVIDENCE: tuple[Evidence, ...] = ("spec sheet only", "same chip family", "same host")
@@ -54,10 +60,15 @@ class Request:
     memory: str | None
     explain: bool
     offline: bool
+    workload: str | None = None
+    trace: str | None = None
+    n_tasks: str = "1000"
+    seed: str = "1"
     energy: bool = False
     price: str | None = None
     grid: str | None = None
     power_limit: str | None = None
+    placement: Words = field(default_factory=Words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +85,9 @@ class Asked:
     n_context: int | None
     host: Host
     host_notes: tuple[str, ...]
+    load: "TaskLoad | None" = None
     energy: EnergyAsked | None = None
+    placing: Placing | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +118,13 @@ class Answer:
     asked: Asked
     run: Run
     forecasts: tuple[Forecast, ...]
-    fit: Fit
+    fit: Fit | PlacedFit
     coefficients: str
     warnings: tuple[str, ...]
     calibration: str = ""
+    tasks: "TaskForecast | None" = None
     energy: EnergyAnswer | None = None
+    placement: Placement | None = None
 
     @property
     def host(self) -> Host:
@@ -138,7 +153,7 @@ def parse(request: Request) -> Asked:
     if not n_prompts and not n_gens:
         raise InputError("-p 0 -n 0: nothing to predict; expected a prompt or tokens to generate")
     depths, context = request.n_depth, request.n_context
-    host, notes = host_of(request.host, request.bandwidth, request.tflops, request.memory)
+    host, notes, placing = _where(request)
     return Asked(
         n_prompts=n_prompts,
         n_gens=n_gens,
@@ -149,9 +164,29 @@ def parse(request: Request) -> Asked:
         flash_attention=flash_attention(request.flash_attn),
         n_context=None if context is None else one_count(context, "-c"),
         host=host,
-        host_notes=all_host_notes(host, notes),
+        host_notes=notes if placing is not None else all_host_notes(host, notes),
+        load=_load(request),
         energy=asked_of(request.energy, request.price, request.grid, request.power_limit),
+        placing=placing,
     )
+
+
+def _where(request: Request) -> tuple[Host, tuple[str, ...], Placing | None]:
+    """Return the chip asked about, notes on it, and the placement where one is asked for."""
+    from tokcast.hosts.machine import has_parts
+
+    given = (request.host, request.bandwidth, request.tflops, request.memory)
+    if not has_parts(request.host or ""):
+        host, notes = host_of(*given)
+        if host.n_devices == 1 and not request.placement.is_any:
+            return host, notes, None
+    if request.energy or request.workload or request.trace:
+        raise InputError(
+            "--energy, --workload and --trace are of a model on one device; leave out what places"
+            " it over several"
+        )
+    placing = placing_of(request.placement, *given)
+    return placing.machine.host, placing.machine.notes, placing
 
 
 def all_host_notes(host: Host, notes: tuple[str, ...]) -> tuple[str, ...]:
@@ -169,7 +204,28 @@ def several_devices_notes(host: Host) -> tuple[str, ...]:
     )
 
 
-def _depths(spec: ModelSpec, asked: Asked) -> tuple[int, ...]:
+def _load(request: Request) -> "TaskLoad | None":
+    if request.workload is None and request.trace is None:
+        return None
+    from tokcast.cli.tasks import load_of
+
+    return load_of(request.workload, request.trace, request.n_tasks, request.seed)
+
+
+def _tasks(
+    spec: ModelSpec, asked: Asked, run: Run, applied: Applied, memory: Fit
+) -> "TaskForecast | None":
+    if asked.load is None:
+        return None
+    from tokcast.cli.tasks import forecast
+
+    setting = (asked.n_ubatch, asked.type_k, asked.type_v, asked.flash_attention)
+    q = Question(Workload("decode", 1, 0, *setting), applied.host, run)
+    return forecast(spec, q, applied.coefficients, memory, asked.n_context, asked.load)
+
+
+def depths_of(spec: ModelSpec, asked: Asked) -> tuple[int, ...]:
+    """Return the depths asked for, or the usual ones that a model was trained for."""
     if asked.n_depths is not None:
         return asked.n_depths
     longest = spec.context_length or max(DEFAULT_DEPTHS)
@@ -177,7 +233,7 @@ def _depths(spec: ModelSpec, asked: Asked) -> tuple[int, ...]:
     return tuple(d for d in DEFAULT_DEPTHS if d <= room) or (0,)
 
 
-def _workloads(asked: Asked, depth: int) -> Iterator[tuple[int, Workload]]:
+def workloads_of(asked: Asked, depth: int) -> Iterator[tuple[int, Workload]]:
     """Yield the tokens generated and the workload of each test at one depth."""
     setting = (asked.n_ubatch, asked.type_k, asked.type_v, asked.flash_attention)
     for n in asked.n_prompts:
@@ -193,7 +249,8 @@ def context_notes(spec: ModelSpec, n_context: int) -> tuple[str, ...]:
     return (f"trained for a context of {spec.context_length}, but {n_context} asked for",)
 
 
-def _backend_notes(request: Request, run: Run, host: Host) -> tuple[str, ...]:
+def backend_notes(request: Request, run: Run, host: Host) -> tuple[str, ...]:
+    """Return what is assumed of the backend."""
     if request.backend is not None or host.vendor:
         return ()
     return (f"backend {run.backend} assumed; --backend says otherwise",)
@@ -218,11 +275,14 @@ def run_of(
     return run_with(runtime, backend, text, is_here)
 
 
-def _applied(request: Request, host: Host, run: Run) -> Applied:
-    """Return this machine's calibration, where it is this machine that was asked about."""
-    if request.host or request.bandwidth or request.tflops:
-        return Applied(host, released())
-    return apply(host, run, released())
+def applied(host: Host, run: Run, *, is_here: bool) -> Applied:
+    """Return what to predict with: this machine's calibration, where it is this machine."""
+    return apply(host, run, released()) if is_here else Applied(host, released())
+
+
+def is_here(host: str | None, *facts: object) -> bool:
+    """Return whether no other host was named and none of this machine's facts replaced."""
+    return not host and not any(facts)
 
 
 def _host_notes(asked: Asked, applied: Applied) -> tuple[str, ...]:
@@ -246,23 +306,33 @@ def run_with(runtime: str, backend: str, flash_attn: str, is_here: bool) -> Run:
 
 def answer(address: str, request: Request, asked: Asked) -> Answer:
     """Return the prediction for one model address; raises InputError on bad input."""
-    spec = model_spec(open_model(address, offline=request.offline or None))
-    return answer_of(spec, address, request, asked)
+    header = open_model(address, offline=request.offline or None)
+    if asked.placing is not None:
+        from tokcast.cli.placed import placed_answer
+
+        return placed_answer(header, address, request, asked, asked.placing)
+    return answer_of(model_spec(header), address, request, asked)
+
+
+def check_weights(spec: ModelSpec, address: str) -> None:
+    """Raise InputError for a file without weights."""
+    if not spec.n_params:
+        raise InputError(f"{address}: holds no weights, only a vocabulary; nothing to predict")
 
 
 def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> Answer:
     """Return the prediction for a model that was read; raises InputError on bad input."""
-    if not spec.n_params:
-        raise InputError(f"{address}: holds no weights, only a vocabulary; nothing to predict")
+    check_weights(spec, address)
     flash = None if request.flash_attn == "auto" else asked.flash_attention
     words = (request.runtime, request.backend)
     run = run_of(spec, asked.host, *words, flash=flash, is_here=request.host is None)
-    applied = _applied(request, asked.host, run)
-    depths, coefficients = _depths(spec, asked), applied.coefficients
+    here = is_here(request.host, request.bandwidth, request.tflops)
+    found = applied(asked.host, run, is_here=here)
+    depths, coefficients = depths_of(spec, asked), found.coefficients
     forecasts = tuple(
-        Forecast(n_gen, depth, predict(spec, Question(load, applied.host, run), coefficients))
+        Forecast(n_gen, depth, predict(spec, Question(load, found.host, run), coefficients))
         for depth in depths
-        for n_gen, load in _workloads(asked, depth)
+        for n_gen, load in workloads_of(asked, depth)
     )
     energy = None
     if asked.energy is not None:
@@ -272,8 +342,8 @@ def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> 
         *spec.warnings,
         *context_notes(spec, n_context),
         *(w for f in forecasts for w in f.prediction.warnings),
-        *_backend_notes(request, run, asked.host),
-        *_host_notes(asked, applied),
+        *backend_notes(request, run, asked.host),
+        *_host_notes(asked, found),
     )
     memory = fit(
         spec,
@@ -292,7 +362,8 @@ def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> 
         fit=memory,
         coefficients=coefficients.digest,
         warnings=tuple(dict.fromkeys(warnings)),
-        calibration=applied.summary,
+        calibration=found.summary,
+        tasks=_tasks(spec, asked, run, found, memory),
         energy=energy,
     )
 

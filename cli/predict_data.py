@@ -4,14 +4,19 @@ from collections.abc import Sequence
 from typing import Any
 
 from tokcast.cli.energy_data import answer_energy, energy_data
+from tokcast.cli.fitting import Fit, PlacedFit
 from tokcast.cli.hosts import describe
+from tokcast.cli.placed_report import placement_data
 from tokcast.cli.predict import Answer, Forecast
 from tokcast.predictor.energy import Energy
 from tokcast.predictor.prediction import ComponentTime
 
 
 def answer_data(a: Answer) -> dict[str, Any]:
-    """Return an answer as the documented JSON."""
+    """Return an answer as the documented JSON; a placement only where one was asked for."""
+    placed = {}
+    if a.placement is not None and isinstance(a.fit, PlacedFit):
+        placed["placement"] = placement_data(a.placement, a.fit)
     return {
         "model": _model(a),
         "host": _host(a),
@@ -20,6 +25,7 @@ def answer_data(a: Answer) -> dict[str, Any]:
             for f, e in zip(a.forecasts, _energies(a), strict=True)
         ],
         "memory": _memory(a),
+        **placed,
         "provenance": {
             "coefficients": a.coefficients,
             "calibrated": a.is_calibrated,
@@ -85,19 +91,39 @@ def _components(times: Sequence[ComponentTime]) -> dict[str, dict[str, Any]]:
 
 
 def _memory(a: Answer) -> dict[str, Any]:
-    use = a.fit.use
+    own = _placed_memory(a.fit) if isinstance(a.fit, PlacedFit) else _plain_memory(a.fit)
     return {
         "n_context": a.fit.n_context,
+        **own,
+        "need_bytes": a.fit.need_bytes,
+        "available_bytes": a.fit.available_bytes,
+        "fits": a.fit.fits,
+        "largest_context": a.fit.largest_context,
+    }
+
+
+def _plain_memory(fit: Fit) -> dict[str, float]:
+    use = fit.use
+    return {
         "weights_bytes": use.weights_bytes,
         "kv_bytes": use.kv_bytes,
         "recurrent_bytes": use.recurrent_bytes,
         "compute_bytes": use.compute_device_bytes + use.compute_host_bytes,
         "device_bytes": use.device_bytes,
         "host_bytes": use.host_bytes,
-        "need_bytes": a.fit.need_bytes,
-        "available_bytes": a.fit.available_bytes,
-        "fits": a.fit.fits,
-        "largest_context": a.fit.largest_context,
+    }
+
+
+def _placed_memory(fit: PlacedFit) -> dict[str, float]:
+    """Return the sums over devices: those of the cards, and the processor's."""
+    held = fit.devices
+    return {
+        "weights_bytes": sum(d.weights_bytes for d in held),
+        "kv_bytes": sum(d.kv_bytes for d in held),
+        "recurrent_bytes": sum(d.recurrent_bytes for d in held),
+        "compute_bytes": sum(d.compute_bytes for d in held),
+        "device_bytes": sum(d.total_bytes for d in held[:-1]),
+        "host_bytes": held[-1].total_bytes,
     }
 
 

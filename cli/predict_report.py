@@ -4,7 +4,15 @@ import shlex
 from collections.abc import Sequence
 
 from tokcast.cli.explain import ledger_table, memory_table
+from tokcast.cli.fitting import PlacedFit
 from tokcast.cli.names import short_name
+from tokcast.cli.placed_report import (
+    bench_flags,
+    devices_table,
+    machine_words,
+    placement_flags,
+    server_note,
+)
 from tokcast.cli.predict import Answer, Forecast
 from tokcast.cli.predict_data import answer_data, records
 from tokcast.cli.predict_energy import energy_notes, energy_table
@@ -40,6 +48,8 @@ def _model(a: Answer) -> str:
 
 
 def _device(a: Answer) -> str:
+    if a.placement is not None:
+        return machine_words(a.placement.devices)
     n = f"{a.host.n_devices}x " if a.host.n_devices > 1 else ""
     return f"{n}{a.host.name}"
 
@@ -80,6 +90,20 @@ def _source_notes(a: Answer) -> tuple[str, ...]:
     )
 
 
+def _server(a: Answer) -> tuple[str, ...]:
+    decode = a.first("decode")
+    if a.placement is None or decode is None:
+        return ()
+    return server_note(decode.prediction)
+
+
+def _commands(a: Answer) -> str:
+    check = f"Check it: {check_command(a)}"
+    if a.placement is None or not a.placement.flags:
+        return check
+    return f"Run it: llama-server -m MODEL {placement_flags(a.placement, a.fit.n_context)}\n{check}"
+
+
 def _noted(warnings: Sequence[str]) -> tuple[str, ...]:
     return tuple(f"Note: {w.rstrip('.')}." for w in warnings)
 
@@ -105,6 +129,8 @@ def check_command(a: Answer) -> str:
             words.append(f"{flag} {kind.lower()}")
     if not asked.flash_attention:
         words.append("-fa 0")
+    if a.placement is not None and a.placement.flags:
+        words.append(bench_flags(a.placement))
     return " ".join(words)
 
 
@@ -116,7 +142,7 @@ def _bench_table(answers: Sequence[Answer]) -> Table:
             size(a.spec.n_bytes),
             params(a.spec.n_params),
             a.run.backend,
-            "99",
+            str(a.placement.n_gpu_layers) if a.placement else "99",
             f.label,
             f"{f.prediction.tok_per_s:.2f} ± {(f.prediction.high - f.prediction.low) / 2:.2f}",
         )
@@ -128,19 +154,27 @@ def _bench_table(answers: Sequence[Answer]) -> Table:
 
 def single(a: Answer, explain: bool) -> Report:
     """Return the report for one model."""
+    if a.tasks is not None:
+        from tokcast.cli.tasks_report import task_report
+
+        return task_report(a, a.tasks, _verdict(a)[0], (*_noted(a.warnings), *_source_notes(a)))
     tables = [_table(a)]
     if a.energy is not None and a.energy.energies:
         tables.append(energy_table(a.forecasts, a.energy))
+    if a.placement is not None and isinstance(a.fit, PlacedFit):
+        tables.append(devices_table(a.placement, a.fit))
+    elif explain and not isinstance(a.fit, PlacedFit):
+        tables.append(memory_table(a.fit))
     if explain:
-        tables += [memory_table(a.fit), *(ledger_table(f, f.label) for f in a.forecasts)]
+        tables += [*(ledger_table(f, f.label) for f in a.forecasts)]
     return Report(
         verdict=_verdict(a),
         tables=tuple(tables),
-        notes=(*_energy_notes(a), *_noted(a.warnings), *_source_notes(a)),
+        notes=(*_energy_notes(a), *_noted((*a.warnings, *_server(a))), *_source_notes(a)),
         data=answer_data(a),
         records=records(a),
         markdown=_bench_table([a]),
-        command=f"Check it: {check_command(a)}",
+        command=_commands(a),
     )
 
 
@@ -211,6 +245,11 @@ def _best(ranked: Sequence[Answer]) -> str:
 
 def comparison(answers: Sequence[Answer], explain: bool) -> Report:
     """Return the report for several models on one host, fastest that fits first."""
+    timed = [(a, a.tasks) for a in answers if a.tasks is not None]
+    if timed:
+        from tokcast.cli.tasks_report import task_comparison
+
+        return task_comparison(timed, _source_notes(timed[0][0])[1:])
     ranked = sorted(answers, key=_best_first)
     tables = [_compared(ranked)]
     if explain:

@@ -5,20 +5,13 @@ from dataclasses import dataclass
 
 from tokcast.cli.fitting import Fit, fit
 from tokcast.cli.predict import run_of
-from tokcast.cli.scene import Scene, Setting
+from tokcast.cli.scene import Setting, scene_of
 from tokcast.predictor import catalogue
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.prediction import Prediction
+from tokcast.predictor.select.types import RULE, preference
 from tokcast.predictor.spec import ModelSpec
-
-# Beyond 8-bit blocks a file grows and slows while its answers stay the same for all that
-# published perplexities can tell, so nothing larger is recommended.
-MOST_BITS = 8.6
-RULE = (
-    f"the most bits a weight, up to {MOST_BITS:g}, among the types that fit and are fast enough;"
-    " quality itself is not predicted"
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +24,7 @@ class Option:
     decode: Prediction
     prefill: Prediction
     fit: Fit
+    calibration: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +74,7 @@ def options_of(
             continue
         flash = setting.flash_attention
         run = run_of(spec, host, None, None, flash=flash, is_here=is_here)
-        scene = Scene(spec, host, run, setting)
+        scene = scene_of(spec, host, run, setting, is_here=is_here)
         room = fit(
             spec,
             host,
@@ -97,6 +91,7 @@ def options_of(
             scene.predict("decode"),
             scene.predict("prefill"),
             room,
+            scene.calibration,
         )
 
 
@@ -106,9 +101,8 @@ def recommend(options: Sequence[Option], at_least_tok_per_s: float | None) -> Re
     fitting = [o for o in ranked if o.fit.fits is not False]
     wanted = at_least_tok_per_s or 0.0
     fast = [o for o in fitting if o.decode.tok_per_s >= wanted]
-    good = [o for o in fast if o.bits <= MOST_BITS] or fast
-    if good:
-        best = good[-1]
+    if fast:
+        best = min(fast, key=lambda o: preference(o.file_type, o.bits))
         why = f"{best.file_type}: {best.bits:.2f} bits a weight; {RULE}"
         return Recommendation(ranked, best, why)
     if not fitting:

@@ -32,8 +32,8 @@ class Report:
     """A command's answer: the verdict, what supports it, and the same as data.
 
     `data` is what JSON prints; `records` are its flat rows for jsonl and csv; `markdown` replaces
-    the tables where another table is customary (llama-bench's, for predictions). `command` is a
-    line to copy. Text may hold anything: it is made printable here.
+    the tables where another table is customary (llama-bench's, for predictions). `command` are
+    lines to copy. Text may hold anything: it is made printable here.
     """
 
     verdict: tuple[str, ...]
@@ -152,8 +152,8 @@ def _lines(texts: Iterable[str]) -> str:
 
 def _as_table(report: Report) -> str:
     blocks = [_lines(report.verdict), *("\n".join(layout(t)) for t in report.tables)]
-    # A command is not wrapped, so that it can be copied.
-    last = [_lines(report.notes), plain(report.command)]
+    # Commands are not wrapped, so that they can be copied.
+    last = [_lines(report.notes), *map(plain, report.command.split("\n"))]
     blocks.append("\n".join(text for text in last if text))
     return "\n\n".join(block for block in blocks if block)
 
@@ -207,3 +207,18 @@ def count(n: int) -> str:
     if n < 1024 or n % 256:
         return str(n)
     return f"{n / 1024:.2f}".rstrip("0").rstrip(".") + "k"
+
+
+def duration(seconds: float) -> str:
+    """Return a time in the unit that keeps it short: ms, s, min, h or days."""
+    for unit, name in ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s")):
+        # Two of a unit at least, so that little is lost to rounding.
+        if seconds >= 2 * unit:
+            return f"{_three(seconds / unit)} {name}"
+    return f"{_three(seconds)} s" if seconds >= 0.995 else f"{1e3 * seconds:.0f} ms"
+
+
+def _three(value: float) -> str:
+    if value >= 99.5:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if value >= 9.95 else f"{value:.2f}"

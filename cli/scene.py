@@ -1,13 +1,15 @@
 """A model on a host under a setting, and all that is drawn or told of it."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from tokcast.cli.charts.depth import Curve
 from tokcast.cli.charts.roofline import Ceiling, Point, Roofline, Slope
 from tokcast.cli.charts.scales import depths
 from tokcast.cli.names import short_name
+from tokcast.cli.predict import applied
 from tokcast.fits.released import released
+from tokcast.predictor.coefficients import Coefficients
 from tokcast.predictor.curve import decode_curve
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Phase, Workload
@@ -76,6 +78,8 @@ class Scene:
     run: Run
     setting: Setting
     measured: tuple[Measured, ...] = ()
+    coefficients: Coefficients = field(default_factory=released)
+    calibration: str = ""
 
     @property
     def label(self) -> str:
@@ -97,12 +101,26 @@ class Scene:
 
     def predict(self, phase: Phase, n_depth: int | None = None) -> Prediction:
         """Return the prediction of a phase."""
-        return predict(self.spec, self.question(phase, n_depth), released())
+        return predict(self.spec, self.question(phase, n_depth), self.coefficients)
+
+
+def scene_of(
+    spec: ModelSpec,
+    host: Host,
+    run: Run,
+    setting: Setting,
+    measured: tuple[Measured, ...] = (),
+    *,
+    is_here: bool,
+) -> Scene:
+    """Return a scene, calibrated where it is this machine and it was."""
+    found = applied(host, run, is_here=is_here)
+    return Scene(spec, found.host, run, setting, measured, found.coefficients, found.summary)
 
 
 def decode_depths(scene: Scene) -> Curve:
     """Return decode speed over depth."""
-    curve = decode_curve(scene.spec, scene.question("decode", 0), released())
+    curve = decode_curve(scene.spec, scene.question("decode", 0), scene.coefficients)
     asked = depths(scene.longest, N_DECODE)
     half = scene.setting.n_gen // 2
     found = [curve.at(d + half) for d in asked]
@@ -135,8 +153,8 @@ def _curve(
 def ceilings_of(host: Host) -> tuple[Ceiling, ...]:
     """Return the published rates of a host, one of each height, highest first."""
     found: dict[float, str] = {}
-    for field, label in _CEILINGS:
-        value = getattr(host, field)
+    for name, label in _CEILINGS:
+        value = getattr(host, name)
         if value:
             found[value] = f"{found[value]}, {label}" if value in found else label
     return tuple(Ceiling(found[rate], rate) for rate in sorted(found, reverse=True))
@@ -203,14 +221,7 @@ def roofline_of(scene: Scene, predictions: Sequence[Prediction]) -> Roofline:
 
 def link_of(host: Host) -> float | None:
     """Return the bytes a second of a card's link to main memory, None where none is known."""
-    import re
-
-    from tokcast.hosts.registry import facts, names
-
-    if host.kind != "discrete_gpu" or host.name not in names():
-        return None
-    found = re.search(r"\(([\d.]+) GB/s", facts(host.name)["pcie_gen_lanes_gb_s"])
-    return float(found[1]) * 1e9 if found else None
+    return host.link_bytes_per_s
 
 
 def side_of(point: Point, roof: Roofline) -> str:

@@ -2,7 +2,7 @@
 
 import gc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -13,16 +13,17 @@ from tokcast.cli.options import (
     one_count,
     runtime_of,
 )
-from tokcast.cli.predict import run_with, several_devices_notes
+from tokcast.cli.predict import applied, is_here, run_with, several_devices_notes
 from tokcast.cli.progress import Progress
 from tokcast.cli.render import Report, check_format, render
 from tokcast.cli.select_request import Request, Show, asked_of, formats_of, wishes_of
+from tokcast.fits.calibrated import Applied
 from tokcast.fits.released import released
 from tokcast.predictor.host import Host
 from tokcast.predictor.select.candidate import Found
 from tokcast.predictor.select.candidates import whole_catalogue
 from tokcast.predictor.select.ranking import goal_of, ranked
-from tokcast.predictor.select.rows import Goal, Judge, Row
+from tokcast.predictor.select.rows import Goal, Judge, Row, Setup
 from tokcast.predictor.select.wishes import Wishes
 from tokcast.predictor.sources.settings import from_environ
 from tokcast.predictor.terms import Run
@@ -33,7 +34,8 @@ class Selection:
     """Every candidate on one host, best first.
 
     `notes` are what is uncertain about the host, `is_usual_speed` says that the slowest speed is
-    the usual one, not asked for.
+    the usual one, not asked for. `calibration` says when this machine was calibrated and from how
+    many models, where it was.
     """
 
     host: Host
@@ -44,6 +46,7 @@ class Selection:
     notes: tuple[str, ...]
     coefficients: str
     is_usual_speed: bool
+    calibration: str = ""
 
     @property
     def pick(self) -> Row | None:
@@ -68,9 +71,17 @@ def run_of(request: Request, host: Host) -> Callable[[str], Run]:
     return run
 
 
-def judge_of(request: Request, host: Host, wishes: Wishes) -> Judge:
-    """Return what judges candidates on a host."""
-    return Judge(host, available_bytes(host), run_of(request, host), released(), wishes)
+def judge_of(request: Request, host: Host, wishes: Wishes) -> tuple[Judge, list[Applied]]:
+    """Return what judges candidates on a host, and a list that what it predicts with joins."""
+    here = is_here(request.host, request.bandwidth, request.tflops)
+    how, used = run_of(request, host), list[Applied]()
+
+    def setup(model_format: str) -> Setup:
+        run = how(model_format)
+        used.append(applied(host, run, is_here=here))
+        return Setup(used[-1].host, run, used[-1].coefficients)
+
+    return Judge(host, available_bytes(host), setup, wishes), used
 
 
 @contextmanager
@@ -119,18 +130,27 @@ def selection(
     is_usual: bool,
 ) -> Selection:
     """Return candidates on one host, best first."""
-    judge = judge_of(request, host, wishes)
+    judge, used = judge_of(request, host, wishes)
     rows = ranked(map(judge.row, found.candidates), goal)
+    said = tuple(a.summary for a in used if a.is_calibrated)
     return Selection(
         host,
         wishes,
         goal,
         tuple(rows),
         found,
-        (*notes, *memory_notes(host), *several_devices_notes(host)),
+        (*_host_notes(host, notes, used), *several_devices_notes(host)),
         released().digest,
         is_usual,
+        said[0] if said else "",
     )
+
+
+def _host_notes(host: Host, notes: tuple[str, ...], used: Sequence[Applied]) -> tuple[str, ...]:
+    """Return what is uncertain of a host; a calibration settles what detection guessed."""
+    if any(a.is_calibrated for a in used):
+        return ()
+    return (*notes, *memory_notes(host), *dict.fromkeys(a.note for a in used if a.note))
 
 
 def run(request: Request, show: Show, output: str) -> int:

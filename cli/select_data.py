@@ -12,6 +12,7 @@ from tokcast.predictor.roofline import Question, predict
 from tokcast.predictor.select.quality import Figure
 from tokcast.predictor.select.ranking import front
 from tokcast.predictor.select.rows import Row
+from tokcast.predictor.select.types import type_loss
 
 
 def _figure(f: Figure | None) -> Mapping[str, Any] | None:
@@ -86,10 +87,19 @@ def record(s: Selection, row: Row, on_front: bool) -> dict[str, Any]:
         "available_bytes": row.available_bytes,
         "spare_bytes": row.spare_bytes,
         **{f"{name}": value for name, value in _losses(row).items()},
+        **_type(c.quant),
         "evidence": row.evidence,
         "feasible": row.is_feasible,
         "pareto_front": on_front,
         "misses": "; ".join(f"{m.wish}: {m.found} against {m.limit}" for m in row.misses) or None,
+    }
+
+
+def _type(quant: str) -> dict[str, Any]:
+    known = type_loss(quant)
+    return {
+        "type_ppl_ratio": None if known is None else known.ratio,
+        "type_ppl_ratio_n": None if known is None else known.n_models,
     }
 
 
@@ -153,7 +163,7 @@ def selection_data(
         ],
         "looked_at": list(s.found.looked_at),
         "unread": [{"address": u.address, "why": u.why} for u in s.found.unread],
-        "provenance": {"coefficients": s.coefficients, "calibrated": False},
+        "provenance": {"coefficients": s.coefficients, "calibrated": bool(s.calibration)},
         "warnings": [*s.notes, *s.found.warnings],
     }
 

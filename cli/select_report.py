@@ -11,14 +11,16 @@ from tokcast.cli.select_request import USUAL_MIN_DECODE
 from tokcast.cli.select_words import device, interval, loss, miss, model_of, run_command, seconds
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.select.quality import Figure, cache_loss
-from tokcast.predictor.select.ranking import GOOD_LOSS, best_of_each, is_unbeaten
+from tokcast.predictor.select.ranking import best_of_each, is_unbeaten
 from tokcast.predictor.select.rows import Row
+from tokcast.predictor.select.types import GOOD_LOSS
 
 _ORDER = {
-    "size": "Most parameters first, files published to lose at most"
-    f" {100 * (GOOD_LOSS - 1):.0f} % before all others; more parameters are not always better.",
+    "size": "Most parameters first, types that lose at most"
+    f" {100 * (GOOD_LOSS - 1):.0f} % before all others, of a model the least lossy type; more"
+    " parameters are not always better.",
     "speed": "Fastest generation first.",
-    "quality": "Smallest published loss first.",
+    "quality": "Least lossy type first, types compared on the same models.",
     "turn": "Shortest turn first.",
     "memory": "Least memory first.",
 }
@@ -99,12 +101,15 @@ def _ruled_out(s: Selection) -> str:
 
 def _notes(s: Selection) -> tuple[str, ...]:
     notes = [_ruled_out(s), _ORDER[s.goal]] if s.rows else []
+    if s.calibration:
+        notes.append(f"Calibrated: {s.calibration}.")
     if s.rows and s.is_usual_speed:
         notes.append(f"At least {USUAL_MIN_DECODE:g} tok/s is taken for granted (--min-decode).")
     if s.rows:
         notes.append(
-            "loss: published perplexity beside 16 bits, the median over models; blank where"
-            " nothing was published. *: nothing else is better in every respect."
+            "loss: published perplexity beside 16 bits, the median over models, other ones for"
+            " another type; blank where nothing was published. *: nothing else is better in every"
+            " respect."
         )
     cache = cache_loss(s.wishes.type_k, s.wishes.type_v)
     for figure in cache.figures[:1]:

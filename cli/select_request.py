@@ -7,8 +7,8 @@ from tokcast.cli.options import cache_type, flash_attention, number, one_count, 
 from tokcast.hosts.quantity import parse_seconds
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
+from tokcast.predictor.presets import preset
 from tokcast.predictor.select.candidates import Asked
-from tokcast.predictor.select.presets import preset
 from tokcast.predictor.select.wishes import Wishes
 
 # Below it, reading along is slow going; asked of a model where nothing else is said of speed.

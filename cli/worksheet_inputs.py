@@ -5,7 +5,6 @@ from typing import Literal
 
 from tokcast.cli.scene import Scene
 from tokcast.cli.worksheet import OWNERS, Input
-from tokcast.fits.released import released
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.ledger import Phase, Work, ledger
 from tokcast.predictor.roofline import Share, cap_of, scale, shape_of, shares_of, tokens_of
@@ -75,11 +74,11 @@ def _phase_inputs(scene: Scene, phase: Phase) -> Iterator[Input]:
     q = scene.question(phase)
     works = ledger(scene.spec, q.workload)
     found = terms(works, scene.host, q.run, phase)
-    effects, shape = released().effects, shape_of(scene.spec, q.workload)
+    effects, shape = scene.coefficients.effects, shape_of(scene.spec, q.workload)
     scales = [scale(effects, t, q, shape) for t in found]
     fitted = shares_of(found, scales, phase)
     moved, spent = _work_sums(works), _time_sums(fitted)
-    count, fit = scene.spec.source, f"coefficients {released().digest}"
+    count, fit = scene.spec.source, f"coefficients {scene.coefficients.digest}"
     n_tokens = float(tokens_of(q.workload))
     yield Input(f"{phase}.n_tokens", "tokens", "token", n_tokens, "assumed", "the setting")
     vector = traits_of(scene.host).fp32_flops_per_s

@@ -7,10 +7,11 @@ An example is a line `$ tokcast …` in a fenced block marked `console`; what fo
 such line or the fence, is its output on a screen of 80 columns, without a network. Examples that
 name a real file need `make oracles`. Between marks such as `<!-- rules -->` and `<!-- /rules -->`
 stands a table made from the project's own data: `accuracy` from `fits/data/scores.json`, which
-`tokcast fit` makes, `energy` and `limits` from `fits/data/energy.json`, which `tokcast energy
-evaluate --save` makes, `exponents` and `laws` from `fits/data/scaling.json`, which `tokcast scaling
---save` makes, `rules` and `energy_rules` from the cleaning rules of `measurements`, and `roofline`,
-the formulas with their published figures, from `predictor/roofs/data/formulas_*.toml`.
+`tokcast fit` makes, `placed` from `fits/data/offload_scores.json`, which `tokcast evaluate --part
+offload` makes, `energy` and `limits` from `fits/data/energy.json`, which `tokcast energy evaluate
+--save` makes, `exponents` and `laws` from `fits/data/scaling.json`, which `tokcast scaling --save`
+makes, `rules` and `energy_rules` from the cleaning rules of `measurements`, and `roofline`, the
+formulas with their published figures, from `predictor/roofs/data/formulas_*.toml`.
 """
 
 import argparse
@@ -29,6 +30,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ORACLES = Path(os.environ.get("TOKCAST_ORACLES") or ROOT / "build" / "oracles")
 SCORES = ROOT / "fits" / "data" / "scores.json"
 ENERGY = ROOT / "fits" / "data" / "energy.json"
+PLACED = ROOT / "fits" / "data" / "offload_scores.json"
 Table = tuple[tuple[str, ...], ...]
 _BLOCK = re.compile(r"^```console\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _MADE = re.compile(r"(<!-- (\w+) -->\n).*?(<!-- /\2 -->)", re.DOTALL)
@@ -145,6 +147,32 @@ def accuracy() -> Table:
     )
 
 
+def placed() -> Table:
+    """Return the held-out errors of placements, with simpler predictors beside them."""
+    said = json.loads(PLACED.read_bytes())
+    order = {(o["phase"], o["rows"]): o for o in said["orders"]}
+    columns = ("rows", "phase", "left out", "n", "machines", "mean error", "median")
+    beside = ("peaks", "scaled", "unfitted", "80 % range held", "order of plans right")
+    table = [(*columns, *beside)]
+    for s in said["scores"]:
+        ours, told = s["ours"], order.get((s["phase"], s["rows"]))
+        table.append(
+            (
+                s["rows"],
+                s["phase"],
+                s["out"],
+                f"{ours['n']}",
+                f"{ours['n_hosts']}",
+                f"{ours['mape']:.1f} %",
+                f"{ours['median_ape']:.1f} %",
+                *(f"{s['baselines'][name]['mape']:,.0f} %" for name in beside[:3]),
+                f"{s['held']['0.8']:.0f} %",
+                f"{told['n_right']} of {told['n_pairs']}" if told else "",
+            )
+        )
+    return tuple(table)
+
+
 def rules() -> Table:
     """Return the reasons for which a measurement is kept out of the fit."""
     from tokcast.measurements.cleaning import RULES
@@ -220,6 +248,7 @@ def laws() -> Table:
 
 TABLES = {
     "accuracy": accuracy,
+    "placed": placed,
     "rules": rules,
     "energy_rules": energy_rules,
     "energy": energy,

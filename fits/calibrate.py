@@ -159,6 +159,7 @@ def own_design(points: Sequence[Point], host: Host, run: Run, released: Coeffici
         average=sparse.csr_array((tokens, (range(n), range(n))), shape=(n, n)),
         log_rate=np.log([p.tok_per_s for p in points]),
         weight=np.array([p.weight for p in points]),
+        noise=np.zeros(n, dtype=np.intp),
         power=OVERLAP[points[0].workload.phase],
     )
 
@@ -178,7 +179,7 @@ def update(
 def _fit(design: Design, prior: Prior, errors: bool = False) -> Estimate:
     """Return the update with the residuals' scale held: there are too few to estimate it."""
     unknown = np.full(prior.mean.size, np.nan)
-    start = Estimate(design.names, prior.mean, unknown, prior, SCALE, 0, 0, False)
+    start = Estimate(design.names, prior.mean, unknown, prior, np.array([SCALE]), 0, 0, False)
     return fit(design, prior, start, errors=errors)
 
 

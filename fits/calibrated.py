@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tokcast.measurements.store import newest_calibrations
-from tokcast.predictor.coefficients import Coefficients, side_of
+from tokcast.predictor.coefficients import Coefficients, interval_class
 from tokcast.predictor.host import Host
 from tokcast.predictor.terms import Run
 
@@ -77,9 +77,9 @@ def merge(released: Coefficients, calibration: Mapping[str, Any]) -> Coefficient
     deepest = dict(released.deepest)
     backend = calibration["backend"]
     for phase, levels in calibration["intervals"].items():
-        intervals[f"{phase}/same host/{side_of(backend)}"] = {
-            k: (v[0], v[1]) for k, v in levels.items()
-        }
+        ends = {k: (v[0], v[1]) for k, v in levels.items()}
+        for is_new_model in (False, True):
+            intervals[f"{phase}/{interval_class('same host', is_new_model)}/{backend}"] = ends
         key = f"{phase}/{backend}"
         deepest[key] = max(deepest.get(key, 0), calibration["deepest"][phase])
     return replace(

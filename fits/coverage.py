@@ -6,12 +6,11 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from tokcast.fits.heldout import Held
-from tokcast.fits.observations import Observation
-from tokcast.fits.release import LEVELS, LeftOut, evidence_of_left_out, intervals_of
-from tokcast.predictor.coefficients import side_of
+from tokcast.fits.intervals import LEVELS, LeftOut, intervals_of
+from tokcast.fits.splits import folds
 
 Floats = npt.NDArray[np.float64]
+N_FOLDS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,39 +29,30 @@ class Coverage:
     width: float
 
 
-def _ends(left: LeftOut, train: npt.NDArray[np.intp], level: float) -> dict[str, list[float]]:
-    known = [i for i in train if np.isfinite(left.residual[i])]
-    others = LeftOut(
-        left.residual[known],
-        tuple(left.hosts[i] for i in known),
-        tuple(left.evidence[i] for i in known),
-        tuple(left.sides[i] for i in known),
-    )
-    return {name: ends[f"{level:g}"] for name, ends in intervals_of(others).items()}
+def _ends(left: LeftOut, level: float) -> tuple[Floats, Floats]:
+    """Return each row's interval, made from the rows of other folds' chips."""
+    low, high = np.full(left.residual.size, np.nan), np.full(left.residual.size, np.nan)
+    for train, test in folds(left.hosts, N_FOLDS):
+        made = intervals_of(left.take(train))
+        for i in test:
+            ends = made.get(f"{left.kinds[i]}/{left.backends[i]}")
+            if ends is not None:
+                low[i], high[i] = ends[f"{level:g}"]
+    return low, high
 
 
-def coverage(observations: Sequence[Observation], held: Held) -> list[Coverage]:
-    """Return the coverage on left-out chips, of intervals made from the other folds' chips."""
-    left = LeftOut(
-        held.residual,
-        tuple(o.host.name for o in observations),
-        tuple(evidence_of_left_out(observations)),
-        tuple(side_of(o.run.backend) for o in observations),
-    )
+def coverage(left: LeftOut) -> list[Coverage]:
+    """Return the coverage by class of evidence, of intervals made from other folds' chips."""
     made = []
+    kinds = np.array(left.kinds)
     for level in LEVELS:
-        low, high = np.full(held.residual.size, np.nan), np.full(held.residual.size, np.nan)
-        for train, test in held.splits:
-            ends = _ends(left, train, level)
-            for i in test:
-                key = f"{left.evidence[i]}/{left.sides[i]}"
-                low[i], high[i] = ends.get(key, [np.nan, np.nan])
-        inside = (held.residual >= low) & (held.residual <= high)
-        for kind in ("all", *dict.fromkeys(left.evidence)):
-            of_kind = np.array([kind in ("all", e) for e in left.evidence])
-            rows = np.isfinite(low) & np.isfinite(held.residual) & of_kind
+        low, high = _ends(left, level)
+        inside = (left.residual >= low) & (left.residual <= high)
+        for kind in dict.fromkeys(left.kinds):
+            rows = np.isfinite(low) & (kinds == kind)
             if rows.any():
-                made.append(_counted(level, kind, inside[rows], (high - low)[rows], left, rows))
+                hosts = [h for h, use in zip(left.hosts, rows, strict=True) if use]
+                made.append(_counted(level, kind, inside[rows], (high - low)[rows], hosts))
     return made
 
 
@@ -71,10 +61,8 @@ def _counted(
     kind: str,
     inside: npt.NDArray[np.bool_],
     width: Floats,
-    left: LeftOut,
-    rows: npt.NDArray[np.bool_],
+    hosts: Sequence[str],
 ) -> Coverage:
-    hosts = np.array(left.hosts)[rows]
     _, host = np.unique(hosts, return_inverse=True)
     per_host = np.bincount(host, inside) / np.bincount(host)
     return Coverage(

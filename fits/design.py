@@ -14,7 +14,7 @@ from tokcast.predictor.effects import Effect, Shape, effects_of
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Phase, Work, Workload
 from tokcast.predictor.roofline import shape_of, tokens_of
-from tokcast.predictor.terms import OVERLAP, Run, Term, terms
+from tokcast.predictor.terms import BACKENDS, OVERLAP, Run, Term, terms
 
 # What names the effects that scale a term, `effects_of` for one.
 Labels = Callable[[Term, Phase, Host, Run, Shape], tuple[Effect, ...]]
@@ -35,6 +35,16 @@ def host_weights(observations: Sequence[Observation], power: float) -> npt.NDArr
     """Return weights (n_observations,) so that a chip measured n times counts as n**(1 - power)."""
     n = Counter(o.host.name for o in observations)
     return np.array([n[o.host.name] ** -power for o in observations])
+
+
+def noise_classes(observations: Sequence[Observation]) -> npt.NDArray[np.intp]:
+    """Return the class of noise of each observation (n_observations,).
+
+    It is its backend's; LocalScore's figures, of one tool and the same lengths, scatter less.
+    """
+    return np.array(
+        [2 * BACKENDS.index(o.run.backend) + o.is_suite for o in observations], dtype=np.intp
+    )
 
 
 @dataclass(slots=True)
@@ -96,5 +106,6 @@ def design(
         ),
         log_rate=np.log([o.tok_per_s for o in observations]),
         weight=host_weights(observations, power),
+        noise=noise_classes(observations),
         power=OVERLAP[observations[0].workloads[0].phase],
     )

@@ -23,7 +23,7 @@ from tokcast.fits.energy_heldout import (
     without_models,
 )
 from tokcast.fits.energy_observations import EnergyObservation
-from tokcast.fits.release import LEVELS
+from tokcast.fits.intervals import LEVELS
 from tokcast.fits.scores import Score, score
 from tokcast.fits.splits import folds
 from tokcast.predictor.energy import SCHEMA

@@ -25,7 +25,7 @@ Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
 
 SMALLEST_WIDTH, LARGEST_WIDTH = 0.02, 0.8
-SMALLEST_SCALE = 0.08
+SMALLEST_SCALE = 0.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,8 +35,8 @@ class Design:
     `cells` (n_cells, n_effects) holds the distinct combinations of effects. Each term has its
     `seconds` at the nameplate peaks, its `cell` and its `group`, (n_terms,); each group its
     `part`, (n_groups,). `average` (n_observations, n_parts) has rows that sum to the tokens
-    counted; `log_rate` is in log tokens/s and `weight` says how much a row counts,
-    (n_observations,). `power` is the p of the norm within a group.
+    counted; `log_rate` is in log tokens/s, `weight` says how much a row counts and `noise` which
+    rows scatter alike, (n_observations,). `power` is the p of the norm within a group.
     """
 
     names: tuple[str, ...]
@@ -48,6 +48,7 @@ class Design:
     average: sparse.csr_array
     log_rate: Floats
     weight: Floats
+    noise: Rows
     power: float = 1.0
 
     def take(self, rows: Rows) -> "Design":
@@ -70,6 +71,7 @@ class Design:
             average[:, parts],
             self.log_rate[rows],
             self.weight[rows],
+            self.noise[rows],
             self.power,
         )
 
@@ -116,13 +118,16 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """Effects with standard errors (n_effects,), the priors in force, and how it ended."""
+    """Effects with standard errors (n_effects,), the priors in force, and how it ended.
+
+    `scale` is that of the residuals, one for each class of noise, (n_noise,).
+    """
 
     names: tuple[str, ...]
     theta: Floats
     stderr: Floats
     prior: Prior
-    scale: float
+    scale: Floats
     n_observations: int
     n_iterations: int
     converged: bool
@@ -152,18 +157,18 @@ class _State:
 
     theta: Floats
     prior: Prior
-    scale: float
+    scale: Floats
     damping: float = 1e-3
 
 
 def _objective(design: Design, state: _State, theta: Floats, freedom: float) -> float:
-    z = (design.log_rate - predict_log_rate(design, theta)) / state.scale
+    z = (design.log_rate - predict_log_rate(design, theta)) / state.scale[design.noise]
     loss = 0.5 * (freedom + 1) * np.log1p(z**2 / freedom)
     pull = ((theta - state.prior.mean) / state.prior.sd) ** 2
     return float(np.sum(design.weight * loss) + 0.5 * np.sum(pull))
 
 
-def _robust(residual: Floats, scale: float, freedom: float) -> Floats:
+def _robust(residual: Floats, scale: Floats, freedom: float) -> Floats:
     return np.asarray((freedom + 1) / (freedom + (residual / scale) ** 2))
 
 
@@ -171,7 +176,8 @@ def _curvature(design: Design, state: _State, freedom: float) -> tuple[sparse.cs
     """Return the Gauss-Newton curvature and the downhill gradient at the state."""
     log_rate, jacobian = linearise(design, state.theta)
     residual = design.log_rate - log_rate
-    w = design.weight * _robust(residual, state.scale, freedom) / state.scale**2
+    scale = state.scale[design.noise]
+    w = design.weight * _robust(residual, scale, freedom) / scale**2
     weighted = jacobian.T @ sparse.diags_array(w)
     precision = 1.0 / state.prior.sd**2
     curvature = sparse.csc_array(weighted @ jacobian + sparse.diags_array(precision))
@@ -207,10 +213,13 @@ def _step(design: Design, state: _State, freedom: float) -> float:
     return 0.0
 
 
-def _residual_scale(design: Design, state: _State, freedom: float) -> float:
+def _residual_scale(design: Design, state: _State, freedom: float) -> Floats:
     residual = design.log_rate - predict_log_rate(design, state.theta)
-    w = design.weight * _robust(residual, state.scale, freedom)
-    return max(float(np.sqrt(np.sum(w * residual**2) / np.sum(design.weight))), SMALLEST_SCALE)
+    w = design.weight * _robust(residual, state.scale[design.noise], freedom)
+    n = state.scale.size
+    total = np.bincount(design.noise, design.weight, n)
+    spread = np.bincount(design.noise, w * residual**2, n) / np.maximum(total, 1e-12)
+    return np.asarray(np.maximum(np.sqrt(spread), SMALLEST_SCALE))
 
 
 def _variances(curvature: sparse.csc_array) -> Floats:
@@ -223,7 +232,8 @@ def _inflation(design: Design, state: _State, freedom: float) -> float:
     The sandwich factor of an M-estimator, E[psi^2] E[w] / E[psi']^2, with residuals as they came
     (Huber, Robust Statistics, 1981, section 3.2).
     """
-    z2 = ((design.log_rate - predict_log_rate(design, state.theta)) / state.scale) ** 2
+    residual = design.log_rate - predict_log_rate(design, state.theta)
+    z2 = (residual / state.scale[design.noise]) ** 2
     robust = (freedom + 1) / (freedom + z2)
     slope = (freedom + 1) * (freedom - z2) / (freedom + z2) ** 2
     score, weight, steepness = (
@@ -265,7 +275,8 @@ def fit(
     move. With `errors`, standard errors come from the inverse curvature; otherwise they are NaN.
     """
     s = settings or Settings()
-    state = _State(prior.mean.copy(), prior, s.scale)
+    n_noise = int(design.noise.max(initial=0)) + 1
+    state = _State(prior.mean.copy(), prior, np.full(n_noise, s.scale))
     rounds: tuple[int, ...] = s.width_rounds if prior.groups else ()
     if start is not None:
         state = _State(start.theta.copy(), start.prior, start.scale)

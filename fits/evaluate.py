@@ -13,18 +13,19 @@ from tokcast.fits.coverage import Coverage, coverage
 from tokcast.fits.design import design
 from tokcast.fits.few_shot import HOSTS, Shot, error_curve
 from tokcast.fits.heldout import Fitter, Held, Progress, Split
+from tokcast.fits.intervals import left_out_of
 from tokcast.fits.kept import Store
 from tokcast.fits.observations import Observation
 from tokcast.fits.paper import Rung, ladder, paper_scores
 from tokcast.fits.priors import BELIEFS, prior_of
+from tokcast.fits.release import splits_of
 from tokcast.fits.scores import Score, score
-from tokcast.fits.splits import both_out, by_time, folds
+from tokcast.fits.splits import CHIP_OUT, by_time
 
 Floats = npt.NDArray[np.float64]
 N_FOLDS = 10
 MIN_PROMPT = 128
 FULL_HOST = 4
-CHIPS_OUT = "chip left out"
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,20 +144,6 @@ def _baseline_rates(
     return found
 
 
-def splits_of(
-    observations: Sequence[Observation], n_folds: int, before: float
-) -> dict[str, list[Split]]:
-    """Return the named splits of a phase."""
-    chips = [o.host.name for o in observations]
-    models = [o.model_id for o in observations]
-    return {
-        CHIPS_OUT: list(folds(chips, n_folds)),
-        "model left out": list(folds(models, n_folds)),
-        "chip and model left out": both_out(chips, models, 4),
-        f"rows from {before:g} on left out": by_time([o.run.year for o in observations], before),
-    }
-
-
 def _shots(observations: Sequence[Observation], names: Sequence[str], held: Held) -> list[Shot]:
     """Return the curve over single tests; a suite's mean tells a calibration little."""
     without = [dict(zip(names, theta.tolist(), strict=True)) for theta in held.thetas]
@@ -194,11 +181,13 @@ def evaluate_phase(
     start = fitter.everything()
     scores: list[SplitScore] = []
     held: dict[str, Held] = {}
-    for stage, splits in splits_of(observations, n_folds, before).items():
+    years = by_time([o.run.year for o in observations], before)
+    named = splits_of(observations, n_folds) | {f"rows from {before:g} on left out": years}
+    for stage, splits in named.items():
         held[stage] = fitter.left_out(start, splits)
         rates = _baseline_rates(observations, splits)
         scores += _split_scores(stage, observations, held[stage].residual, rates)
-    chips_out = held[CHIPS_OUT]
+    chips_out = held[CHIP_OUT]
     stage = "calibration"
     say("a few rows given back")
     measured = np.exp(d.log_rate)
@@ -206,7 +195,7 @@ def evaluate_phase(
         scores=scores,
         floor=noise_floor(observations),
         breakdown=breakdown(observations, chips_out.residual),
-        coverage=coverage(observations, chips_out),
+        coverage=coverage(left_out_of(observations, {k: h.residual for k, h in held.items()})),
         shots=_shots(observations, d.names, chips_out),
         paper=paper_scores(observations, chips_out.splits, chips_out.residual),
         ladder=ladder(observations),

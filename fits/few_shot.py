@@ -52,9 +52,10 @@ def calibrated(d: Design, rows: Rows) -> Floats:
     """Return the own effects (n_effects,) that some rows of a host's design speak for."""
     prior = prior_of(d.names, OWN)
     unknown = np.full(prior.mean.size, np.nan)
-    start = Estimate(d.names, prior.mean, unknown, prior, SCALE, 0, 0, False)
-    part = d.take(rows)
-    return fit(replace(part, weight=np.ones(rows.size)), prior, start).theta
+    start = Estimate(d.names, prior.mean, unknown, prior, np.array([SCALE]), 0, 0, False)
+    alike = np.zeros(rows.size, dtype=np.intp)
+    part = replace(d.take(rows), weight=np.ones(rows.size), noise=alike)
+    return fit(part, prior, start).theta
 
 
 def calibrate(

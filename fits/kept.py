@@ -37,6 +37,7 @@ def design_digest(d: Design, prior: Prior) -> str:
         d.average.data,
         d.log_rate,
         d.weight,
+        d.noise,
         prior.mean,
         prior.sd,
         *prior.groups,
@@ -68,31 +69,32 @@ class Store:
         try:
             with np.load(self.folder / f"{digest}.npz", allow_pickle=False) as kept:
                 theta, sd, ends = kept["theta"], kept["sd"], kept["ends"]
+                scale = kept["scale"]
         except (OSError, ValueError, KeyError, EOFError):
             return None
-        if theta.shape != (len(d.names),) or sd.shape != theta.shape or ends.shape != (4,):
+        if theta.shape != (len(d.names),) or sd.shape != theta.shape or ends.shape != (3,):
             return None
         return Estimate(
             d.names,
             theta,
             np.full(theta.size, np.nan),
             Prior(prior.mean, sd, prior.groups),
-            float(ends[0]),
+            scale,
+            int(ends[0]),
             int(ends[1]),
-            int(ends[2]),
-            bool(ends[3]),
+            bool(ends[2]),
         )
 
     def save(self, digest: str, e: Estimate) -> None:
         """Keep a fit, at once and whole or not at all."""
         if self.folder is None:
             return
-        ends = np.array([e.scale, e.n_observations, e.n_iterations, e.converged], dtype=float)
+        ends = np.array([e.n_observations, e.n_iterations, e.converged], dtype=float)
         with contextlib.suppress(OSError):
             self.folder.mkdir(parents=True, exist_ok=True)
             handle, name = tempfile.mkstemp(suffix=".part", dir=self.folder)
             with os.fdopen(handle, "wb") as file:
-                np.savez(file, theta=e.theta, sd=e.prior.sd, ends=ends)
+                np.savez(file, theta=e.theta, sd=e.prior.sd, scale=e.scale, ends=ends)
             Path(name).replace(self.folder / f"{digest}.npz")
             self._prune()
 

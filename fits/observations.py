@@ -207,7 +207,9 @@ class _Known:
 
 def _known(m: Measurement) -> _Known:
     facts, run = facts_of(replace(m, tok_s=1.0)), run_of(m)
-    return _Known(facts, run, _key(m, run, facts.workloads))
+    loads = tuple(replace(w, flash_attention=run.has_flash) for w in facts.workloads)
+    facts = replace(facts, workloads=loads)
+    return _Known(facts, run, _key(m, run, loads))
 
 
 def observe(rows: Iterable[Measurement]) -> tuple[tuple[Observation, ...], tuple[Rejected, ...]]:

@@ -13,9 +13,8 @@ from tokcast.fits.estimate import predict_log_rate
 from tokcast.fits.observations import Observation, observe
 from tokcast.fits.scores import Score, score
 from tokcast.measurements.schema import BadRow, Measurement
-from tokcast.predictor.coefficients import Coefficients
-from tokcast.predictor.prediction import Evidence
-from tokcast.predictor.roofline import Question, evidence_of
+from tokcast.predictor.coefficients import Coefficients, interval_class
+from tokcast.predictor.roofline import Question, evidence_of, is_new_model
 
 Floats = npt.NDArray[np.float64]
 
@@ -27,7 +26,7 @@ class PhaseScore:
     score: Score
     coverage80: float
     coverage95: float
-    by_evidence: dict[Evidence, Score]
+    by_evidence: dict[str, Score]
     by_host: dict[str, Score]
     by_backend: dict[str, Score]
     baselines: dict[str, Score]
@@ -51,8 +50,9 @@ def predicted_log_rate(observations: Sequence[Observation], c: Coefficients) -> 
     return predict_log_rate(d, theta)
 
 
-def _evidence(o: Observation, c: Coefficients) -> Evidence:
-    return evidence_of(c, Question(o.workloads[0], o.host, o.run))
+def _kind(o: Observation, c: Coefficients) -> str:
+    q = Question(o.workloads[0], o.host, o.run)
+    return interval_class(evidence_of(c, q), is_new_model(o.spec, q, c))
 
 
 def _coverage(
@@ -60,7 +60,7 @@ def _coverage(
 ) -> float:
     """Return the share of residuals inside the stated intervals."""
     ends = np.array(
-        [c.interval(o.workloads[0].phase, _evidence(o, c), o.run.backend, level) for o in test]
+        [c.interval(o.workloads[0].phase, _kind(o, c), o.run.backend, level) for o in test]
     )
     return float(np.mean((residual >= ends[:, 0]) & (residual <= ends[:, 1])))
 
@@ -83,7 +83,7 @@ def score_phase(
     measured = np.log([o.tok_per_s for o in test])
     residual = measured - predicted_log_rate(test, c)
     hosts = [o.host.name for o in test]
-    kinds = [_evidence(o, c) for o in test]
+    kinds = [_kind(o, c) for o in test]
     beside = {}
     for name, baseline in BASELINES.items():
         rates = baseline(train, test)
@@ -95,7 +95,7 @@ def score_phase(
         score=score(residual, hosts),
         coverage80=_coverage(test, residual, c, 0.8),
         coverage95=_coverage(test, residual, c, 0.95),
-        by_evidence=_grouped(residual, hosts, kinds),  # type: ignore[arg-type]
+        by_evidence=_grouped(residual, hosts, kinds),
         by_host=_grouped(residual, hosts, hosts),
         by_backend=_grouped(residual, hosts, [o.run.backend for o in test]),
         baselines=beside,

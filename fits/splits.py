@@ -23,6 +23,34 @@ def folds(groups: Sequence[str], n_folds: int, seed: int = 0) -> Iterator[tuple[
         yield np.flatnonzero(fold != k), np.flatnonzero(fold == k)
 
 
+CHIP_OUT = "chip left out"
+FAMILY_OUT = "chip's family left out"
+MODEL_OUT = "model left out"
+PAIR_OUT = "model left out on its chip"
+BOTH_OUT = "chip and model left out"
+FAMILY_MODEL_OUT = "chip's family and model left out"
+
+
+def standard_splits(
+    chips: Sequence[str], families: Sequence[str], models: Sequence[str], n_folds: int
+) -> dict[str, list[tuple[Rows, Rows]]]:
+    """Return the named splits that errors and intervals are made from.
+
+    Chips are dealt to `n_folds` folds, the rest to no more than ten: with as many folds as chips
+    each is left out alone.
+    """
+    n_rest = min(n_folds, 10)
+    pairs = [f"{chip}|{model}" for chip, model in zip(chips, models, strict=True)]
+    return {
+        CHIP_OUT: list(folds(chips, n_folds)),
+        MODEL_OUT: list(folds(models, n_rest)),
+        BOTH_OUT: both_out(chips, models, 4),
+        PAIR_OUT: list(folds(pairs, n_rest)),
+        FAMILY_OUT: list(folds(families, n_rest)),
+        FAMILY_MODEL_OUT: both_out(families, models, 3),
+    }
+
+
 def both_out(chips: Sequence[str], models: Sequence[str], n: int) -> list[tuple[Rows, Rows]]:
     """Return splits whose test rows share neither chip nor model with the training rows."""
     chip_folds = list(folds(chips, n))

@@ -16,7 +16,15 @@ _RATES = (
     "fp32_flops_per_s",
     "int8_ops_per_s",
 )
-_NUMBERS = ("bytes_per_s", "memory_bytes", *_RATES, "cache_bytes", "clock_hz", "tdp_w")
+_NUMBERS = (
+    "bytes_per_s",
+    "memory_bytes",
+    *_RATES,
+    "cache_bytes",
+    "clock_hz",
+    "tdp_w",
+    "link_bytes_per_s",
+)
 _COUNTS = ("n_cores", "n_devices", "launch_year")
 _TEXTS = ("chip", "vendor", "kind", "architecture", "memory_type", "confidence")
 _KEYS = (*_TEXTS, *_NUMBERS, *_COUNTS, "flops_per_s", "source", "notes")

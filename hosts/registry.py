@@ -72,6 +72,9 @@ def _host(row: Mapping[str, str]) -> Host:
     numbers: dict[str, Any] = {
         field: float(row[column]) * scale for field, column, scale in _RATES if row[column]
     }
+    link = re.search(r"\(([\d.]+) GB/s", row["pcie_gen_lanes_gb_s"])
+    if link and row["kind"] == "discrete_gpu":
+        numbers["link_bytes_per_s"] = float(link[1]) * 1e9
     options = tuple(float(size) * GIB for size in row["memory_gb"].split("|") if size)
     published = " ; ".join(text for text in (row["source_1"], row["source_2"]) if text)
     known = [*numbers, *(["memory_options_bytes"] if options else [])]

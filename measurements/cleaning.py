@@ -178,6 +178,11 @@ RULES: tuple[Rule, ...] = (
         "above-roof", "faster than the nameplate peaks allow: row, chip or bytes wrong", _above_roof
     ),
     Rule("far-below-roof", "under 4 % of the roof: not run on this device", _far_below),
+    Rule(
+        "two-sockets",
+        "a board of two processors under one's name: faster than one's memory and arithmetic allow",
+        lambda m, _: m.chip == "Intel Xeon E5-2697 v2",
+    ),
 )
 
 

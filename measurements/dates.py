@@ -64,7 +64,12 @@ _IK_THREADS: Table = (
     (1500, 2026.3),
 )
 # Collections whose rows were made within weeks of each other.
-_COLLECTIONS = (("XiongjieDai", 2024.37), ("kyuz0", 2025.96), ("benches/", 2025.8))
+_COLLECTIONS = (
+    ("LLaMA 3/", 2024.37),
+    ("XiongjieDai", 2023.9),
+    ("kyuz0", 2025.96),
+    ("benches/", 2025.8),
+)
 
 
 def interpolated(table: Table, number: int) -> float:

@@ -7,10 +7,11 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from tokcast.measurements.record import Series, Setup, from_json_series
+from tokcast.measurements.batch_plan import Round, Size
+from tokcast.measurements.record import Sample, Series, Setup, from_json_series
 from tokcast.measurements.runners.job import Job, to_json
 from tokcast.measurements.runners.rates import Rate
 from tokcast.predictor.errors import InputError
@@ -158,3 +159,25 @@ def rates(
     """Return a runtime's device and what its own kernels sustain there; raises InputError."""
     (event,) = _asked(("--rates", runtime, str(n_threads)), popen, patience_s)
     return event["device"], tuple(Rate(**r) for r in event["rates"])
+
+
+def batches(
+    job: Job,
+    size: Size,
+    rounds: Sequence[Round],
+    *,
+    popen: Popen = subprocess.Popen,
+    patience_s: float = PATIENCE_S,
+) -> tuple[Setup, list[list[tuple[Sample, ...]]]]:
+    """Return the runtime and, for each batch of each round, its repetitions; raises InputError."""
+    plan = {"job": to_json(job), "size": asdict(size), "rounds": [asdict(r) for r in rounds]}
+    loaded, *found = _asked(("--batches", job.path, json.dumps(plan)), popen, patience_s)
+    if len(found) < len(rounds):
+        raise InputError(f"{job.path}: {len(found)} of {len(rounds)} rounds came back")
+    return Setup(**loaded["setup"]), [
+        [tuple(_sample(s) for s in each) for each in event["samples"]] for event in found
+    ]
+
+
+def _sample(data: Mapping[str, Any]) -> Sample:
+    return Sample(**{**data, "disturbed": tuple(data["disturbed"])})

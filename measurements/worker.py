@@ -98,18 +98,34 @@ def rates(runtime: str, n_threads: int) -> dict[str, Any]:
     return {"device": device, "rates": [asdict(rate) for rate in found]}
 
 
+def batches(plan: dict[str, Any], emit: Emit) -> None:
+    """Run the rounds of a plan of batches and emit each round's repetitions."""
+    from tokcast.measurements import batch_plan
+    from tokcast.measurements.runners.batched import BatchedLlama, samples
+
+    job = from_json(plan["job"])
+    model = BatchedLlama(job, batch_plan.Size(**plan["size"]))
+    emit("loaded", {"setup": asdict(model.setup), "load_seconds": None})
+    gate = gate_of(job.settings.n_threads, sys.platform.capitalize(), model.setup.backend == "CUDA")
+    for planned in map(batch_plan.from_json, plan["rounds"]):
+        found = [[asdict(s) for s in each] for each in samples(model, planned, gate)]
+        emit("round", {"number": planned.number, "samples": found})
+
+
 def _serve(words: list[str], emit: Emit) -> None:
     match words:
         case ["--describe", runtime]:
             emit("loaded", {"setup": asdict(describe(runtime)), "load_seconds": None})
         case ["--rates", runtime, n_threads]:
             emit("rates", rates(runtime, int(n_threads)))
+        case ["--batches", _, plan]:
+            batches(json.loads(plan), emit)
         case _:
             work(from_json(json.load(sys.stdin)), emit, open_meter())
 
 
 def main() -> None:
-    """Serve one job of stdin, or `--describe RUNTIME`, or `--rates RUNTIME THREADS`."""
+    """Serve one job of stdin, or what `_serve` lists."""
     end_with_parent()
     events = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)

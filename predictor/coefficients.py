@@ -10,22 +10,22 @@ from tokcast.predictor.errors import InputError
 from tokcast.predictor.ledger import Phase
 from tokcast.predictor.prediction import Evidence
 
-SCHEMA = 1
+SCHEMA = 2
 
 
-def side_of(backend: str) -> str:
-    """Return CPU or GPU: processors, whose memory nobody states, err by more than cards do."""
-    return "CPU" if backend == "CPU" else "GPU"
+def interval_class(evidence: Evidence, is_new_model: bool) -> str:
+    """Return the class of errors that a prediction's interval is made from."""
+    return f"{evidence}, new model" if is_new_model else evidence
 
 
 @dataclass(frozen=True, slots=True)
 class Coefficients:
     """Named effects in log units, and what is known of their error.
 
-    `intervals` maps "phase/evidence/side" to level to the (low, high) quantiles of log(measured /
-    predicted) on hosts and models left out. `n_observations` counts measured configurations by
-    "phase/backend"; `deepest` is the largest context depth among them, `newest` the decimal year
-    of the latest. `digest` names the release.
+    `intervals` maps "phase/class/backend" to level to the (low, high) quantiles of log(measured /
+    predicted) on hosts and models left out; the class is `interval_class`'s. `n_observations`
+    counts measured configurations by "phase/backend"; `deepest` is the largest context depth
+    among them, `newest` the decimal year of the latest. `digest` names the release.
     """
 
     digest: str
@@ -35,11 +35,9 @@ class Coefficients:
     deepest: Mapping[str, int]
     newest: float | None = None
 
-    def interval(
-        self, phase: Phase, evidence: Evidence, backend: str, level: float
-    ) -> tuple[float, float]:
-        """Return the log quantiles of the held-out error; raises KeyError for another level."""
-        low, high = self.intervals[f"{phase}/{evidence}/{side_of(backend)}"][f"{level:g}"]
+    def interval(self, phase: Phase, kind: str, backend: str, level: float) -> tuple[float, float]:
+        """Return the log quantiles of a class's held-out error; KeyError for another level."""
+        low, high = self.intervals[f"{phase}/{kind}/{backend}"][f"{level:g}"]
         return low, high
 
 

@@ -26,11 +26,12 @@ CENTRE_WIDTH = 4096.0
 # A calibration's synthetic models are smaller.
 CENTRE_OWN_WIDTH = 1024.0
 CENTRE_CLOCK_HZ = 2e9
+# Matrices narrower than this leave tiles of a product unfilled.
+NARROW_WIDTH = 2048.0
+FP4_TYPES = frozenset({"MXFP4", "NVFP4"})
 FLOAT_TYPES = frozenset({"F16", "BF16", "F32"})
 # Before this date llama.cpp's CUDA backend multiplied quantized weights through cuBLAS in FP16.
 MMQ_YEAR = 2024.45
-# Since then llama.cpp turns flash attention on by itself where the backend has it.
-FLASH_YEAR = 2025.67
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +88,19 @@ def chip_effect(phase: Phase, host: Host, backend: str) -> str:
 
 def family_effect(phase: Phase, host: Host, backend: str) -> str:
     """Return the name of a chip family's effect on the main term of a phase."""
+    term = "memory" if phase == "decode" else "compute"
+    return f"{phase}/{term}|family={family_of(phase, host)}|{backend}"
+
+
+def family_of(phase: Phase, host: Host) -> str:
+    """Return the name of the family that a chip shares a phase's effects with."""
     t = traits_of(host)
-    if phase == "decode":
-        return f"decode/memory|family={t.generation}|{backend}"
-    return f"prefill/compute|family={t.family}|{backend}"
+    return t.generation if phase == "decode" else t.family
+
+
+def model_effect(phase: Phase, model: str) -> str:
+    """Return the name of the effect of a model's shape on a phase's whole time."""
+    return f"{phase}|model={model}"
 
 
 def _whole(phase: Phase, host: Host, run: Run, shape: Shape) -> Iterator[Effect]:
@@ -98,7 +108,7 @@ def _whole(phase: Phase, host: Host, run: Run, shape: Shape) -> Iterator[Effect]
     yield chip_effect(phase, host, run.backend), 1.0
     if run.runtime != "llama.cpp":
         yield f"{phase}|chiprt={host.name}|{run.backend}|{run.runtime}", 1.0
-    yield f"{phase}|model={shape.model}", 1.0
+    yield model_effect(phase, shape.model), 1.0
     yield f"{phase}|modelbackend={shape.model}|{run.backend}", 1.0
     yield f"{phase}|architecture={shape.architecture}", 1.0
     if run.is_client_timed:
@@ -135,15 +145,8 @@ def _cores(t: Traits, run: Run) -> float:
     return t.n_cores
 
 
-def _has_flash(run: Run) -> bool:
-    """Return whether flash attention ran: as asked, else llama.cpp's default since late 2025."""
-    if run.flash_attention is not None:
-        return run.flash_attention
-    return run.runtime == "llama.cpp" and (run.year or 9999.0) > FLASH_YEAR
-
-
 def _flash(prefix: str, run: Run) -> Iterator[Effect]:
-    if _has_flash(run):
+    if run.has_flash:
         yield f"{prefix}|flash|{run.backend}", 1.0
 
 
@@ -348,6 +351,10 @@ def _matmul_shape(term: Term, run: Run, shape: Shape) -> Iterator[Effect]:
     p, b = "prefill/compute", run.backend
     width = math.log(max(shape.embedding_length, 1) / CENTRE_WIDTH)
     yield f"{p}~width|{b}", width
+    narrow = max(math.log(NARROW_WIDTH / max(shape.embedding_length, 1)), 0.0)
+    if narrow:
+        yield f"{p}~narrow", narrow
+        yield f"{p}~narrowbackend|{b}", narrow
     if run.runtime != "llama.cpp":
         yield f"{p}~widthruntime|{b}|{run.runtime}", width
     if term.component == "experts":
@@ -361,6 +368,8 @@ def _matmul_type(term: Term, t: Traits, run: Run) -> Iterator[Effect]:
     yield f"{p}|type={term.type}", 1.0
     yield f"{p}|typebackend={term.type}|{b}", 1.0
     yield f"{p}|typeruntime={term.type}|{b}|{run.runtime}", 1.0
+    if term.type in FP4_TYPES and b == "CUDA" and "Blackwell" in t.family:
+        yield f"{p}|fp4", 1.0
     if term.type in FLOAT_TYPES:
         yield f"{p}|floatstack={run.stack}|{t.family}|{term.type}", 1.0
     if (term.type in FLOAT_TYPES or _is_old(t, run)) and b != "CPU":
@@ -376,7 +385,7 @@ def _prefill_attention(prefix: str, t: Traits, run: Run) -> Iterator[Effect]:
     yield f"{prefix}|backend={b}", 1.0
     yield f"{prefix}|family={t.family}|{b}", 1.0
     yield f"{prefix}~matrix|{b}", t.log_matrix - 1.0
-    flash = "on" if _has_flash(run) else "off"
+    flash = "on" if run.has_flash else "off"
     yield f"{prefix}|flash={b}|{flash}", 1.0
     yield f"{prefix}|flashruntime={b}|{run.runtime}|{flash}", 1.0
     yield f"{prefix}~year|{b}", _age(run)

@@ -15,7 +15,8 @@ class Host:
     `matrix_fp16_flops_per_s` with FP16 accumulate, `matrix_fp32acc_flops_per_s` with FP32
     accumulate, `fp16_flops_per_s` and `fp32_flops_per_s` of the vector units,
     `int8_ops_per_s` matrix or dot-product instructions. `source` gives, per field, where the
-    number was published; `memory_options_bytes` lists the sizes the chip was sold with.
+    number was published; `memory_options_bytes` lists the sizes the chip was sold with;
+    `link_bytes_per_s` is what its slot moves one way between it and main memory.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Host:
     clock_hz: float | None = None
     tdp_w: float | None = None
     launch_year: int | None = None
+    link_bytes_per_s: float | None = None
     memory_type: str = ""
     n_devices: int = 1
     confidence: Literal["high", "medium", "low"] = "low"

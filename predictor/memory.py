@@ -1,7 +1,7 @@
 """Memory a model needs at a context length, and the longest context that fits.
 
-The form is llama.cpp's (MIT, commit 0c1e570) with every layer on one device and one
-sequence; `docs/ledger.md` derives it.
+The form is llama.cpp's (MIT, commit 0c1e570) with every layer on one device;
+`docs/ledger.md` derives it, `tokcast.predictor.placement.memory` has several devices.
 """
 
 from dataclasses import dataclass
@@ -57,12 +57,19 @@ class MemoryUse:
 
 
 @dataclass(frozen=True, slots=True)
-class _Setting:
-    type_k: str
-    type_v: str
-    n_ubatch: int
-    flash_attention: bool
-    swa_full: bool
+class Setting:
+    """How caches are kept: their types and how many sequences share the context.
+
+    `swa_full` keeps all positions of sliding layers, as llama.cpp's `--swa-full` does. Each of
+    `n_sequences` has its own stretch of the cache, as llama.cpp's `-np` does.
+    """
+
+    type_k: str = "F16"
+    type_v: str = "F16"
+    n_ubatch: int = 512
+    flash_attention: bool = True
+    swa_full: bool = False
+    n_sequences: int = 1
 
 
 def memory(
@@ -73,13 +80,14 @@ def memory(
     n_ubatch: int = 512,
     flash_attention: bool = True,
     swa_full: bool = False,
+    n_sequences: int = 1,
 ) -> MemoryUse:
     """Return the bytes needed for `n_context` positions in micro-batches of `n_ubatch`.
 
-    `swa_full` keeps all positions of sliding layers, as llama.cpp's `--swa-full` does.
+    `swa_full` and `n_sequences` are as in `Setting`; the sequences share the context.
     Raises InputError for lengths below 1 or beyond 32 bits and for unknown cache types.
     """
-    setting = _Setting(type_k, type_v, n_ubatch, flash_attention, swa_full)
+    setting = Setting(type_k, type_v, n_ubatch, flash_attention, swa_full, n_sequences)
     return _memory(spec, n_context, setting)
 
 
@@ -92,6 +100,7 @@ def largest_context(
     flash_attention: bool = True,
     swa_full: bool = False,
     is_unified: bool = False,
+    n_sequences: int = 1,
 ) -> int:
     """Return the most positions that fit, 0 if not even one block of them does.
 
@@ -99,7 +108,7 @@ def largest_context(
     are a card's own or, with `is_unified`, those of a memory shared with the processor.
     Raises InputError as `memory` does.
     """
-    setting = _Setting(type_k, type_v, n_ubatch, flash_attention, swa_full)
+    setting = Setting(type_k, type_v, n_ubatch, flash_attention, swa_full, n_sequences)
     limit = min(spec.context_length or LONGEST, LONGEST)
     fits, too_many = 0, padded(limit) // PADDING + 1
     while too_many - fits > 1:
@@ -112,25 +121,34 @@ def largest_context(
     return min(fits * PADDING, limit)
 
 
-def _memory(spec: ModelSpec, n_context: int, setting: _Setting) -> MemoryUse:
-    for name, value in (("n_context", n_context), ("n_ubatch", setting.n_ubatch)):
+def check(n_context: int, setting: Setting) -> None:
+    """Raise InputError for lengths below 1 or beyond 32 bits."""
+    counted = ("n_context", n_context), ("n_ubatch", setting.n_ubatch)
+    for name, value in (*counted, ("n_sequences", setting.n_sequences)):
         if not 1 <= value <= LONGEST:
             raise InputError(f"{name} is {value}, expected 1 to {LONGEST}")
+
+
+def _memory(spec: ModelSpec, n_context: int, setting: Setting) -> MemoryUse:
+    check(n_context, setting)
     cells = padded(n_context)
     loaded = [g for g in spec.groups if g.component != "mtp"]
     weights = float(sum(g.n_bytes for g in loaded))
     on_host = float(sum(g.n_bytes for g in loaded if g.component == "embedding"))
     n_query = min(setting.n_ubatch, cells)
-    masks = _mask_bytes(spec, cells, n_query, setting)
+    caches = layer_caches(spec, n_context, setting)
     return MemoryUse(
         n_context=cells,
         weights_bytes=weights,
         weights_device_bytes=weights - on_host,
         weights_host_bytes=on_host + _tied_table_bytes(spec),
-        kv_bytes=_kv_bytes(spec, cells, setting),
-        recurrent_bytes=float(F32_BYTES * sum(x.state_elements for x in spec.layers)),
-        compute_device_bytes=_compute_bytes(spec, cells, n_query, setting),
-        compute_host_bytes=float(F32_BYTES * n_query * spec.embedding_length) + masks,
+        kv_bytes=float(sum(kept for kept, _ in caches)),
+        recurrent_bytes=float(sum(state for _, state in caches)),
+        compute_device_bytes=max(
+            head_bytes(spec, n_query), body_bytes(spec, n_context, n_query, setting)
+        ),
+        compute_host_bytes=input_bytes(spec, n_query)
+        + mask_bytes(spec, n_context, n_query, setting),
     )
 
 
@@ -139,26 +157,39 @@ def padded(n: int) -> int:
     return -(-n // PADDING) * PADDING
 
 
-def _cells_of(layer: Layer, n_cell: int, setting: _Setting) -> int:
-    """Return the positions a layer's cache holds: a sliding one its window and a micro-batch."""
+def cells_of(layer: Layer, n_context: int, setting: Setting) -> int:
+    """Return the positions one sequence's cache of a layer holds.
+
+    A sliding layer's holds its window and a micro-batch.
+    """
+    n_cell = padded(n_context // setting.n_sequences)
     if layer.window is None or setting.swa_full:
         return n_cell
     return padded(min(n_cell, layer.window + setting.n_ubatch))
 
 
-def _kv_bytes(spec: ModelSpec, n_cell: int, setting: _Setting) -> float:
+def layer_caches(
+    spec: ModelSpec, n_context: int, setting: Setting
+) -> tuple[tuple[float, float], ...]:
+    """Return the bytes of each layer's K/V cache and recurrent state, of all sequences.
+
+    Raises InputError for an unknown cache type.
+    """
     k_size, v_size = cache_bytes(setting.type_k), cache_bytes(setting.type_v)
-    caching = [x for x in spec.layers if x.attention != "none" and x.has_kv]
-    widest = max((v_row(x) for x in caching), default=0)
-    kept = 0.0
-    for layer in caching:
-        values = v_row(layer)
-        # Without flash attention values are kept transposed, all layers as wide as the widest.
-        if values and not setting.flash_attention:
-            values = widest
-        row = k_row(layer) * k_size + values * v_size
-        kept += row * _cells_of(layer, n_cell, setting)
-    return kept
+    caching = {x.index for x in spec.layers if x.attention != "none" and x.has_kv}
+    # Without flash attention values are kept transposed, all layers as wide as the widest.
+    widest = max((v_row(x) for x in spec.layers if x.index in caching), default=0)
+    found = []
+    for layer in spec.layers:
+        kept = 0.0
+        if layer.index in caching:
+            values = v_row(layer)
+            if values and not setting.flash_attention:
+                values = widest
+            row = k_row(layer) * k_size + values * v_size
+            kept = row * cells_of(layer, n_context, setting) * setting.n_sequences
+        found.append((kept, float(F32_BYTES * layer.state_elements * setting.n_sequences)))
+    return tuple(found)
 
 
 def _tied_table_bytes(spec: ModelSpec) -> float:
@@ -166,18 +197,25 @@ def _tied_table_bytes(spec: ModelSpec) -> float:
     return float(rows * spec.vocab_size)
 
 
-def _attention_cells(spec: ModelSpec, n_cell: int, setting: _Setting) -> set[int]:
-    return {_cells_of(x, n_cell, setting) for x in spec.layers if x.attention != "none"}
-
-
-def _mask_bytes(spec: ModelSpec, n_cell: int, n_query: int, setting: _Setting) -> float:
-    """Return the masks' size: one for full layers, one for sliding ones."""
+def mask_bytes(spec: ModelSpec, n_context: int, n_query: int, setting: Setting) -> float:
+    """Return the size of attention masks: one for full layers, one for sliding ones."""
+    cells = {cells_of(x, n_context, setting) for x in spec.layers if x.attention != "none"}
     size = 2 if setting.flash_attention else F32_BYTES
-    return float(size * n_query * sum(_attention_cells(spec, n_cell, setting)))
+    return float(size * n_query * sum(cells))
 
 
-def _compute_bytes(spec: ModelSpec, n_cell: int, n_query: int, setting: _Setting) -> float:
-    """Return the most that the head, a feed-forward part or attention keep at once."""
+def input_bytes(spec: ModelSpec, n_query: int) -> float:
+    """Return the size of the embeddings that a micro-batch begins with."""
+    return float(F32_BYTES * n_query * spec.embedding_length)
+
+
+def head_bytes(spec: ModelSpec, n_query: int) -> float:
+    """Return what the head of a micro-batch keeps at once: logits of all its tokens."""
+    return float(F32_BYTES * n_query * (spec.vocab_size + spec.embedding_length))
+
+
+def body_bytes(spec: ModelSpec, n_context: int, n_query: int, setting: Setting) -> float:
+    """Return the most that a feed-forward part or attention keep at once."""
     width = spec.embedding_length
     # Three matrices' inputs and outputs beside the residual stream and its norm.
     wide = [
@@ -188,11 +226,7 @@ def _compute_bytes(spec: ModelSpec, n_cell: int, n_query: int, setting: _Setting
     # Queries and the output beside the residual stream and its norm.
     attention = 4 * width
     if not setting.flash_attention:
-        attention += max((x.n_head * _cells_of(x, n_cell, setting) for x in spec.layers), default=0)
-    masks = _mask_bytes(spec, n_cell, n_query, setting)
-    row_bytes = F32_BYTES * n_query
-    return max(
-        float(row_bytes * (spec.vocab_size + width)),
-        row_bytes * (2 * width + max(wide, default=0.0)) + masks,
-        row_bytes * attention + masks,
-    )
+        cells = (x.n_head * cells_of(x, n_context, setting) for x in spec.layers)
+        attention += max(cells, default=0)
+    most = max(2 * width + max(wide, default=0.0), attention)
+    return F32_BYTES * n_query * most + mask_bytes(spec, n_context, n_query, setting)

@@ -5,8 +5,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tokcast.predictor.coefficients import Coefficients
-from tokcast.predictor.effects import Shape, chip_effect, effects_of, family_effect, own_effects
+from tokcast.predictor.coefficients import Coefficients, interval_class
+from tokcast.predictor.effects import (
+    Shape,
+    chip_effect,
+    effects_of,
+    family_effect,
+    model_effect,
+    own_effects,
+)
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Phase, Work, Workload, ledger
 from tokcast.predictor.prediction import Bound, ComponentTime, Evidence, Prediction
@@ -68,6 +75,12 @@ def evidence_of(coefficients: Coefficients, q: Question) -> Evidence:
     return "spec sheet only"
 
 
+def is_new_model(spec: ModelSpec, q: Question, coefficients: Coefficients) -> bool:
+    """Return whether no model of this shape was measured."""
+    phase = q.workload.phase
+    return model_effect(phase, shape_of(spec, q.workload).model) not in coefficients.effects
+
+
 def peak_ops_per_s(host: Host) -> float | None:
     """Return the highest rate published for a chip, of any format; None without one."""
     rates = (
@@ -101,7 +114,8 @@ def cap_of(host: Host, ceiling: float) -> float:
     return math.inf if host.confidence == "low" else ceiling
 
 
-_SIDE: dict[str, Bound] = {
+# Which side of the roof a kind of term is counted for.
+SIDE: dict[str, Bound] = {
     "memory": "memory",
     "cache": "memory",
     "state": "memory",
@@ -143,7 +157,7 @@ def component_times(works: Sequence[Work], shares: Sequence[Share]) -> tuple[Com
     sides: dict[tuple[str, str], dict[Bound, float]] = {}
     for share in shares:
         sums = sides.setdefault((share.term.component, share.term.type), {})
-        side = _SIDE[share.term.kind]
+        side = SIDE[share.term.kind]
         sums[side] = sums.get(side, 0.0) + share.seconds
     moved: dict[tuple[str, str], tuple[float, float]] = {}
     for w in works:
@@ -165,7 +179,7 @@ def component_times(works: Sequence[Work], shares: Sequence[Share]) -> tuple[Com
 def _largest_bound(shares: Sequence[Share]) -> Bound:
     sums: dict[Bound, float] = {}
     for share in shares:
-        side = _SIDE[share.term.kind]
+        side = SIDE[share.term.kind]
         sums[side] = sums.get(side, 0.0) + share.seconds
     return max(sums, key=lambda side: sums[side])
 
@@ -188,8 +202,8 @@ def _warnings(coefficients: Coefficients, q: Question) -> tuple[str, ...]:
 
 def interval_of(spec: ModelSpec, q: Question, coefficients: Coefficients) -> tuple[float, float]:
     """Return the interval as log multiples of the predicted rate."""
-    evidence = evidence_of(coefficients, q)
-    low, high = coefficients.interval(q.workload.phase, evidence, q.run.backend, q.level)
+    kind = interval_class(evidence_of(coefficients, q), is_new_model(spec, q, coefficients))
+    low, high = coefficients.interval(q.workload.phase, kind, q.run.backend, q.level)
     if spec.confidence == "generic":
         return low - GENERIC_LOG, high + GENERIC_LOG
     return low, high

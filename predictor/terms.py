@@ -25,6 +25,9 @@ BACKENDS: tuple[Backend, ...] = ("CUDA", "ROCm", "Vulkan", "Metal", "MLX", "SYCL
 # (docs/method.md): nearly the roofline's maximum in decode, a plain sum in prefill.
 OVERLAP: dict[Phase, float] = {"decode": 3.0, "prefill": 1.0}
 
+# Since then llama.cpp turns flash attention on by itself where the backend has it. MLX always does,
+# and figures of ik_llama.cpp were taken with it unless they say otherwise: chips left out say so.
+FLASH_YEAR = 2025.67
 # The unit in which launches are counted; the fit scales it.
 LAUNCH_SECONDS = 1e-6
 # Rows of a matrix product that a part-filled tile wastes, in the unit the fit scales.
@@ -60,6 +63,15 @@ class Run:
     flash_attention: bool | None = None
     is_client_timed: bool = False
     system: str = ""
+
+    @property
+    def has_flash(self) -> bool:
+        """Return whether flash attention ran: as asked, else the runtime's default of its day."""
+        if self.flash_attention is not None:
+            return self.flash_attention
+        if self.backend == "MLX" or self.runtime == "ik_llama.cpp":
+            return True
+        return self.runtime == "llama.cpp" and (self.year or 9999.0) > FLASH_YEAR
 
 
 @dataclass(frozen=True, slots=True)

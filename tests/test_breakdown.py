@@ -6,9 +6,9 @@ from cohort import small
 
 from tokcast.fits.breakdown import KEYS, bootstrap, breakdown, depth_band, kind_of, size_band
 from tokcast.fits.coverage import coverage
-from tokcast.fits.heldout import Held
+from tokcast.fits.intervals import LeftOut, has_relatives, intervals_of, left_out_of
 from tokcast.fits.scores import score
-from tokcast.fits.splits import folds
+from tokcast.fits.splits import CHIP_OUT, FAMILY_OUT
 
 
 def test_the_bootstrap_is_seeded_and_brackets_the_score() -> None:
@@ -64,20 +64,44 @@ def test_bands_name_their_rows() -> None:
 def test_intervals_hold_on_folds_that_had_no_part_in_them() -> None:
     rows = small()
     residual = 0.2 * np.random.default_rng(2).standard_normal(len(rows))
-    splits = tuple(folds([o.host.name for o in rows], 5))
-    held = Held(splits, (), residual)
-    by_level = {c.level: c for c in coverage(rows, held) if c.evidence == "all"}
+    left = left_out_of(rows, {FAMILY_OUT: residual})
+    by_level = {c.level: c for c in coverage(left)}
     assert 65 < by_level[0.8].host_mean < 95
     assert by_level[0.95].host_mean > 85
     assert by_level[0.95].width > by_level[0.8].width > 1
 
 
-def test_a_fold_far_off_is_not_covered_by_its_own_errors() -> None:
+def test_a_host_far_off_is_not_covered_by_its_own_errors() -> None:
     rows = small()
-    splits = tuple(folds([o.host.name for o in rows], 5))
+    hosts = np.array([o.host.name for o in rows])
     residual = 0.01 * np.random.default_rng(2).standard_normal(len(rows))
-    residual[splits[0][1]] += 3.0
-    held = Held(splits, (), residual)
-    covered = next(c for c in coverage(rows, held) if (c.level, c.evidence) == (0.8, "all"))
-    n_far = splits[0][1].size
-    assert covered.rows <= 100 * (1 - n_far / len(rows)) + 1e-9
+    far = hosts == hosts[0]
+    residual[far] += 3.0
+    covered = next(c for c in coverage(left_out_of(rows, {FAMILY_OUT: residual})) if c.level == 0.8)
+    assert covered.rows <= 100 * (1 - far.mean()) + 1e-9
+
+
+def test_a_backend_that_scatters_more_has_a_wider_interval() -> None:
+    """Forty chips a backend, the second twice as far off: two fifths of five chips' worth short."""
+    rng = np.random.default_rng(4)
+    n = 4000
+    vulkan = np.arange(n) % 2 == 1
+    left = LeftOut(
+        np.clip(rng.standard_normal(n), -2, 2) * np.where(vulkan, 0.2, 0.1),
+        tuple(f"h{i % 80}" for i in range(n)),
+        ("same host",) * n,
+        tuple("Vulkan" if v else "CUDA" for v in vulkan),
+    )
+    ends = intervals_of(left)
+    wide, narrow = (np.ptp(ends[f"same host/{b}"]["0.8"]) for b in ("Vulkan", "CUDA"))
+    assert wide / narrow == pytest.approx(2.0, rel=0.12)
+    # A backend without a row lies between.
+    assert narrow < np.ptp(ends["same host/SYCL"]["0.8"]) < wide
+
+
+def test_a_chip_without_relatives_says_nothing_of_its_family() -> None:
+    rows = small()
+    alone = ~has_relatives(rows)
+    left = left_out_of(rows, {CHIP_OUT: np.zeros(len(rows)), FAMILY_OUT: np.zeros(len(rows))})
+    assert left.of("same chip family").residual.size == len(rows) - alone.sum()
+    assert left.of("spec sheet only").residual.size == len(rows)

@@ -1,7 +1,9 @@
 """`tokcast measure` and `tokcast calibrate` with a fake runtime: what they print and keep."""
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cli_tools import good, refused, run
@@ -222,11 +224,41 @@ def test_calibration_sharpens_predictions_of_this_machine(engine: FakeEngine, mo
     assert "calibrated on this machine" in shown
     elsewhere = good("predict", model, "--host", "EPYC 9135", "-o", "json")
     assert json.loads(elsewhere)["provenance"]["calibrated"] is False
+    _choosing_is_calibrated_too(model, after)
     refit = run("calibrate", "--refit")
     assert refit.code == 0
     assert "From the runs of" in refit.out
     doctor = json.loads(run("doctor", "-o", "json").out)["checks"]
     assert any(c["check"] == "calibration" and "Test Chip" in c["found"] for c in doctor)
+
+
+def _choosing_is_calibrated_too(model: Path, after: Mapping[str, Any]) -> None:
+    chosen = json.loads(run("select", model, "-p", "16", "-o", "json").out)
+    assert chosen["provenance"]["calibrated"] is True
+    assert "Calibrated: 2" in run("select", model).out
+    (row,) = chosen["candidates"]
+    assert row["prefill_tok_per_s"] == pytest.approx(after["predictions"][0]["tok_per_s"])
+    assert (row["prefill_low"], row["evidence"]) == (
+        pytest.approx(after["predictions"][0]["low"]),
+        "same host",
+    )
+    elsewhere = json.loads(run("select", model, "--host", "EPYC 9135", "-o", "json").out)
+    assert elsewhere["provenance"]["calibrated"] is False
+    pytest.importorskip("fastapi", reason="the web page needs fastapi and uvicorn")
+    from web_tools import site
+
+    with site() as server:
+        body = {"model": "llama-3.1-8b@Q4_K_M"}
+        shown = server.post("predict", body).json()
+        compared = server.post("compare", {"pairs": [body]}).json()["results"][0]
+        best = server.post("recommend", {"model": "llama-3.1-8b"}).json()
+        other = server.post("predict", {**body, "bytes_per_s": 9e11}).json()
+    assert shown["provenance"]["calibrated"] is True
+    assert compared["depth"]["decode"]["tok_per_s"][0] == pytest.approx(
+        shown["predictions"][1]["tok_per_s"]
+    )
+    assert best["calibrated"] is True
+    assert other["provenance"]["calibrated"] is False
 
 
 def test_a_plan_can_be_seen_first(engine: FakeEngine) -> None:

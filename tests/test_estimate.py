@@ -29,6 +29,7 @@ def make(theta: np.ndarray, n: int = 200, noise: float = 0.0, seed: int = 1) -> 
         average=sparse.csr_array(sparse.eye_array(n)),
         log_rate=np.zeros(n),
         weight=np.ones(n),
+        noise=np.zeros(n, dtype=np.intp),
     )
     truth = predict_log_rate(design, theta) + noise * rng.standard_normal(n)
     return replace(design, log_rate=truth)
@@ -118,6 +119,7 @@ def test_the_width_of_a_group_is_estimated() -> None:
         average=sparse.csr_array(sparse.eye_array(n)),
         log_rate=np.zeros(n),
         weight=np.ones(n),
+        noise=np.zeros(n, dtype=np.intp),
     )
     rates = predict_log_rate(empty, truth) + 0.12 * rng.standard_normal(n)
     design = replace(empty, log_rate=rates)
@@ -125,8 +127,20 @@ def test_the_width_of_a_group_is_estimated() -> None:
     prior = Prior(np.zeros(n_groups + 1), np.full(n_groups + 1, 0.7), (chips,))
     estimate = fit(design, prior)
     assert estimate.prior.sd[1] == pytest.approx(0.2, rel=0.35)
-    assert estimate.scale == pytest.approx(0.1, rel=0.3)
+    assert estimate.scale.item() == pytest.approx(0.1, rel=0.3)
     assert estimate.converged
+
+
+def test_each_class_of_noise_has_its_own_scale() -> None:
+    """Rows of two backends, the second four times as noisy; a wide scale lets its rows off."""
+    noisy = np.arange(2000) % 2
+    quiet = make(TRUTH, n=2000)
+    wobble = np.where(noisy, 0.4, 0.1) * np.random.default_rng(5).standard_normal(2000)
+    design = replace(quiet, noise=noisy, log_rate=quiet.log_rate + wobble)
+    found = fit(design, WIDE)
+    assert found.scale[1] / found.scale[0] == pytest.approx(4.0, rel=0.15)
+    one = fit(replace(design, noise=np.zeros(2000, dtype=np.intp)), WIDE)
+    assert abs(found.theta[0] - TRUTH[0]) < abs(one.theta[0] - TRUTH[0])
 
 
 def test_the_fit_is_deterministic() -> None:
@@ -159,6 +173,7 @@ def test_overlapping_terms_take_the_norm_of_both() -> None:
             average=sparse.csr_array(np.eye(1)),
             log_rate=np.zeros(1),
             weight=np.ones(1),
+            noise=np.zeros(1, dtype=np.intp),
             power=power,
         )
         total, shares = design.times(np.zeros(2))

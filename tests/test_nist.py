@@ -70,6 +70,7 @@ def lanczos() -> Design:
         average=sparse.csr_array(sparse.eye_array(n)),
         log_rate=-np.log(y),
         weight=y**2,
+        noise=np.zeros(n, dtype=np.intp),
     )
 
 
@@ -80,7 +81,7 @@ def test_lanczos1_from_both_certified_starts(start: tuple[float, ...]) -> None:
     first[::2] = np.log(first[::2])
     # Next to no prior, and a Student's t that is a normal: plain least squares.
     prior = Prior(first, np.full(6, 1e3))
-    given = Estimate(design.names, first, np.full(6, np.nan), prior, 1e-9, 0, 0, False)
+    given = Estimate(design.names, first, np.full(6, np.nan), prior, np.array([1e-9]), 0, 0, False)
     settings = Settings(freedom=1e30, n_iterations=3000, tolerance=1e-6)
     found = fit(design, prior, given, settings)
     values = found.theta.copy()

@@ -12,11 +12,11 @@ from tokcast.hosts.registry import chip
 from tokcast.predictor.catalogue import header
 from tokcast.predictor.coefficients import Coefficients
 from tokcast.predictor.curve import decode_curve
-from tokcast.predictor.effects import chip_effect, family_effect
+from tokcast.predictor.effects import chip_effect, family_effect, model_effect
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Work, Workload, ledger
 from tokcast.predictor.model import model_spec
-from tokcast.predictor.roofline import Question, ceiling_tok_per_s, predict
+from tokcast.predictor.roofline import Question, ceiling_tok_per_s, predict, shape_of
 from tokcast.predictor.terms import TILE_ROWS, Run, terms
 from tokcast.predictor.traits import traits_of
 
@@ -37,7 +37,8 @@ NAMEPLATE = Coefficients(
     digest="none",
     effects={},
     intervals={
-        f"{phase}/spec sheet only/GPU": {"0.8": (-0.2, 0.2)} for phase in ("prefill", "decode")
+        f"{phase}/spec sheet only, new model/CUDA": {"0.8": (-0.2, 0.2)}
+        for phase in ("prefill", "decode")
     },
     n_observations={},
     deepest={},
@@ -136,8 +137,8 @@ def test_evidence_is_named_by_what_was_measured() -> None:
         NAMEPLATE,
         effects=effects,
         intervals={
-            f"decode/{e}/{side}": {"0.8": (-0.1, 0.1)}
-            for side in ("CPU", "GPU")
+            f"decode/{e}, new model/{backend}": {"0.8": (-0.1, 0.1)}
+            for backend in ("CPU", "CUDA", "Vulkan")
             for e in ("same host", "same chip family", "spec sheet only")
         },
     )
@@ -147,6 +148,14 @@ def test_evidence_is_named_by_what_was_measured() -> None:
     assert predict(LLAMA, vulkan, known).evidence == "same chip family"
     cpu = replace(q, run=Run(backend="CPU"))
     assert predict(LLAMA, cpu, known).evidence == "spec sheet only"
+
+
+def test_a_model_that_was_measured_has_an_interval_of_its_own() -> None:
+    q = question("decode")
+    name = model_effect("decode", shape_of(LLAMA, q.workload).model)
+    narrow = {"decode/spec sheet only/CUDA": {"0.8": (-0.1, 0.1)}}
+    known = replace(NAMEPLATE, effects={name: 0.0}, intervals={**NAMEPLATE.intervals, **narrow})
+    assert predict(LLAMA, q, known).low > predict(LLAMA, q, NAMEPLATE).low
 
 
 def test_depth_beyond_the_data_is_said() -> None:

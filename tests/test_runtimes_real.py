@@ -13,7 +13,8 @@ import pytest
 from oracles import GEMMA, real
 from runtimes import QUIET, bench, need
 
-from tokcast.measurements.launch import Launch, describe, launch, rates
+from tokcast.measurements.batch_plan import Size, round_of
+from tokcast.measurements.launch import Launch, batches, describe, launch, rates
 from tokcast.measurements.protocol import Rule
 from tokcast.measurements.record import Task
 from tokcast.measurements.runners.job import Job, Settings
@@ -260,3 +261,23 @@ def test_two_calibrations_at_once_take_turns(tmp_path: Path) -> None:
     first.communicate()
     assert f"another tokcast measures on this machine (process {first.pid}); waiting" in err
     assert (first.returncode, second.returncode) == (0, 0)
+
+
+def test_llama_cpp_runs_batches_of_mixed_lengths(tmp_path: Path) -> None:
+    need("llama.cpp")
+    path = tmp_path / "m.gguf"
+    write(path, shaped(Shape("Q8_0", 2, 256, 512, 4, 2, n_vocab=512)))
+    size = Size(n_slots=3, n_cells=768, longest=64, n_decode=2, n_prefill=1, n_mixed=1)
+    job = Job("llama.cpp", str(path), (), Settings(n_threads=1, n_batch=512), QUICK)
+    setup, rounds = batches(job, size, [round_of(size, i, 1) for i in range(2)])
+    assert setup.backend == "CPU"
+    assert [len(each) for each in rounds] == [4, 4]
+    assert all(s.seconds > 0 for each in rounds for repeats in each for s in repeats)
+
+
+def test_batches_of_a_file_that_is_gone_are_refused(tmp_path: Path) -> None:
+    need("llama.cpp")
+    path = tmp_path / "absent.gguf"
+    job = Job("llama.cpp", str(path), (), Settings(n_threads=1), QUICK)
+    with pytest.raises(InputError, match=r"absent\.gguf"):
+        batches(job, Size(), [round_of(Size(), 0, 1)])

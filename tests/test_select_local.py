@@ -51,8 +51,8 @@ def test_a_folder_with_several_models(tmp_path: Path) -> None:
     data = _data(folder)
     assert _field(data, "address") == [str(one), str(two)]
     assert _field(data, "quant") == ["Q8_0", "UD-Q4_K_XL"]
-    # Nothing is published of the other one made without an importance matrix.
-    assert data["command"] == f"llama-server -m {one} -ngl 99 -c 4096"
+    # The larger one, as neither's type loses much on the models it was published of.
+    assert data["command"] == f"llama-server -m {two} -ngl 99 -c 4096"
     apple = json.loads(run("select", folder, "--host", "M2 Ultra 76-core", "-o", "json").out)
     assert _field(apple, "format") == ["gguf", "gguf", "mlx"]
 

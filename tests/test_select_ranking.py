@@ -7,18 +7,12 @@ import pytest
 from tokcast.fits.released import released
 from tokcast.hosts.match import find
 from tokcast.predictor.errors import InputError
+from tokcast.predictor.presets import names, preset
 from tokcast.predictor.select.candidate import Candidate
 from tokcast.predictor.select.candidates import of_catalogue
-from tokcast.predictor.select.presets import names, preset
-from tokcast.predictor.select.ranking import (
-    GOOD_LOSS,
-    best_of_each,
-    front,
-    goal_of,
-    ppl_ratio,
-    ranked,
-)
-from tokcast.predictor.select.rows import Judge, Row
+from tokcast.predictor.select.ranking import best_of_each, front, goal_of, ppl_ratio, ranked
+from tokcast.predictor.select.rows import Judge, Row, Setup
+from tokcast.predictor.select.types import GOOD_LOSS, type_loss
 from tokcast.predictor.select.wishes import Wishes
 from tokcast.predictor.terms import Run
 
@@ -26,10 +20,15 @@ MODELS = ("qwen3-0.6b", "llama-3.1-8b", "qwen3-32b", "llama-3.1-70b")
 CANDIDATES = tuple(c for name in MODELS for c in of_catalogue(name, None, ("gguf",)))
 
 
+def _ratio(row: Row) -> float | None:
+    known = type_loss(row.candidate.quant)
+    return None if known is None else known.ratio
+
+
 def _rows(wishes: Wishes, candidates: tuple[Candidate, ...] = CANDIDATES) -> list[Row]:
     host = find("RTX 4090")
     run = Run("llama.cpp", "CUDA")
-    judge = Judge(host, host.memory_bytes, lambda _: run, released(), wishes)
+    judge = Judge(host, host.memory_bytes, lambda _: Setup(host, run, released()), wishes)
     return [judge.row(c) for c in candidates]
 
 
@@ -49,7 +48,7 @@ def test_goals(goal: str) -> None:
     figures = {
         "speed": [-r.decode.tok_per_s for r in rows],
         "memory": [r.need_bytes for r in rows],
-        "quality": [ppl_ratio(r) or 99.0 for r in rows],
+        "quality": [_ratio(r) or 99.0 for r in rows],
     }[goal]
     assert figures == sorted(figures)
 
@@ -65,9 +64,24 @@ def test_the_largest_model_whose_files_lose_little_comes_first() -> None:
         "llama-3.1-70b",
     ]
     for row in best[:3]:
-        ratio = ppl_ratio(row)
+        ratio = _ratio(row)
         assert ratio is not None
         assert ratio <= GOOD_LOSS
+
+
+def test_of_a_model_the_least_lossy_type_that_is_fast_enough_is_taken() -> None:
+    """Whatever was published of other models: more bits where there is room and speed for them."""
+    files = tuple(of_catalogue("llama-3.1-8b", None, ("gguf",)))
+    rows = ranked(_rows(Wishes(), files), "size")
+    assert [r.candidate.quant for r in rows[:4]] == ["Q8_0", "Q6_K", "Q5_K_M", "Q5_1"]
+    wanted = {r.candidate.quant: r.decode.tok_per_s for r in rows}
+    for quant in ("Q6_K", "Q5_K_M", "Q4_K_M"):
+        best = ranked(_rows(Wishes(min_decode=wanted[quant]), files), "size")[0]
+        assert best.candidate.quant == quant
+    order = [r.candidate.quant for r in rows]
+    assert order.index("Q4_K_M") < order.index("Q4_1")
+    # 16 bits lose nothing that figures can tell, and come after what does the same in half.
+    assert order.index("Q8_0") < order.index("F16")
 
 
 def test_misses_say_what_and_by_how_much() -> None:
@@ -97,7 +111,7 @@ def _beats(a: Row, b: Row) -> bool:
         c = row.candidate
         return (
             c.spec.n_params,
-            -(ppl_ratio(row) or 99.0),
+            -(_ratio(row) or 99.0),
             row.decode.tok_per_s,
             -row.need_bytes,
         )
@@ -109,12 +123,12 @@ def _beats(a: Row, b: Row) -> bool:
 @pytest.mark.parametrize("wishes", [Wishes(), Wishes(min_decode=60), Wishes(n_context=32768)])
 def test_the_front_is_what_nothing_beats(wishes: Wishes) -> None:
     rows = _rows(wishes)
-    known = [r for r in rows if r.is_feasible and ppl_ratio(r) is not None]
+    known = [r for r in rows if r.is_feasible and _ratio(r) is not None]
     expected = {
         i
         for i, row in enumerate(rows)
         if row.is_feasible
-        and ppl_ratio(row) is not None
+        and _ratio(row) is not None
         and not any(_beats(other, row) for other in known)
     }
     assert front(rows) == expected

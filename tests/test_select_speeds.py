@@ -8,7 +8,7 @@ from tokcast.predictor.ledger import Workload
 from tokcast.predictor.memory import memory
 from tokcast.predictor.roofline import Question, predict
 from tokcast.predictor.select.candidates import of_catalogue
-from tokcast.predictor.select.rows import Judge
+from tokcast.predictor.select.rows import Judge, Setup
 from tokcast.predictor.select.speeds import Plans, Speeds
 from tokcast.predictor.select.wishes import Wishes
 from tokcast.predictor.spec import ModelSpec
@@ -51,7 +51,7 @@ def test_a_speed_is_the_prediction(name: str, run: Run, load: Workload) -> None:
 def test_memory_is_that_of_each_file(name: str) -> None:
     host = find(name)
     wishes = Wishes(n_context=8192)
-    judge = Judge(host, None, lambda _: RUNS[0][1], released(), wishes)
+    judge = Judge(host, None, lambda _: Setup(host, RUNS[0][1], released()), wishes)
     for spec in _specs(mlx=False):
         use = memory(spec, 8192)
         need = use.unified_bytes if host.is_unified else use.device_bytes

@@ -14,6 +14,7 @@ pytest.importorskip("fastapi", reason="the web page needs fastapi and uvicorn")
 
 from web_tools import LLAMA, QWEN, Site, problem, site
 
+from tokcast.cli.web.config import Config
 from tokcast.predictor.gguf_write import write_gguf
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -224,6 +225,25 @@ def test_recommend_takes_the_most_bits_that_fit(server: Site) -> None:
     assert tiny["why"] == "no file type of this model fits this host"
 
 
+def test_formats_are_what_recommend_prints(server: Site) -> None:
+    flags = ("--host", "RTX 4090", "--objective", "speed", "-c", "8k", "--kv", "FP8", "-o", "json")
+    shown = json.loads(good("recommend", "llama-3.1-8b", *flags))
+    body = {
+        "model": "llama-3.1-8b",
+        "host": "RTX 4090",
+        "objective": "speed",
+        "n_context": 8192,
+        "kv_format": "FP8",
+    }
+    data = server.post("formats", body).json()
+    assert {**data, "file_type": None} == {**shown, "file_type": None}
+    told = problem(server.post("formats", {**body, "plan": "none"}), 400)
+    assert "expected one of fp16_baseline" in told
+    assert "of the catalogue" in problem(server.post("formats", {**body, "model": "a/b"}), 400)
+    with site(Config(public=True)) as shared:
+        assert "name a host" in problem(shared.post("formats", {"model": "llama-3.1-8b"}), 403)
+
+
 def test_select_gives_what_the_command_prints(server: Site) -> None:
     flags = ["--host", "RTX 3060 12GB", "--min-decode", "30", "-c", "16k", "-o", "json"]
     shown = json.loads(good("select", "llama-3.1-8b", "qwen3-14b", *flags))
@@ -316,7 +336,8 @@ def test_the_description_covers_every_route(server: Site) -> None:
             *("status", "models", "hosts", "hosts/show", "hosts/this", "predict", "compare"),
             *("inspect", "inspect/upload", "roofline", "roofline.svg", "figure/{name}.svg"),
             *("export/{name}.svg", "worksheet", "export/worksheet.json"),
-            *("export/worksheet.{form}", "analyze", "sweep", "recommend", "select"),
+            *("export/worksheet.{form}", "analyze", "sweep", "recommend", "formats"),
+            "select",
             *("nvml/status", "nvml/stream", "meters/status", "meters/stream"),
         )
     }
@@ -324,8 +345,6 @@ def test_the_description_covers_every_route(server: Site) -> None:
 
 
 def test_models_of_several_parts_are_found_in_a_folder(tmp_path: Path) -> None:
-    from tokcast.cli.web.config import Config
-
     folder = tmp_path / "models"
     folder.mkdir()
     small(folder / "one.gguf")

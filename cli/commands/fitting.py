@@ -11,6 +11,7 @@ app = typer.Typer()
 def fit(
     save: arg.Save = None,
     effects: arg.Effects = False,
+    part: arg.FitPart = "models",
     output: arg.Output = "table",
 ) -> None:
     """Fit the coefficients again, with their held-out error.
@@ -18,7 +19,10 @@ def fit(
     Example: tokcast fit --effects
     """
     from tokcast.cli import fit as command
+    from tokcast.cli import offload
 
+    if offload.is_asked(part):
+        raise typer.Exit(offload.fit(save, effects, output))
     raise typer.Exit(command.run(save, effects, output))
 
 
@@ -28,6 +32,7 @@ def evaluate(
     n_folds: arg.Folds = "10",
     save: arg.SaveScores = None,
     cluster: arg.Cluster = None,
+    part: arg.FitPart = "models",
     output: arg.Output = "table",
 ) -> None:
     """Score predictions on what the fit did not see.
@@ -35,7 +40,10 @@ def evaluate(
     Example: tokcast evaluate --on measurements.csv -o json
     """
     from tokcast.cli import evaluate as command
+    from tokcast.cli import offload
     from tokcast.cli.options import one_count
 
+    if offload.is_asked(part):
+        raise typer.Exit(offload.evaluate(bool(on or save or cluster), output))
     request = command.Request(on, one_count(n_folds, "--folds", at_least=2), save, cluster)
     raise typer.Exit(command.run(request, output))

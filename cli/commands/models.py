@@ -1,10 +1,22 @@
 """What `predict`, `select` and `inspect` take."""
 
+from typing import Annotated
+
 import typer
 
 from tokcast.cli import arguments as arg
+from tokcast.cli import placement_arguments as put
 
 app = typer.Typer()
+
+TraceFile = Annotated[
+    str | None,
+    typer.Option("--trace", metavar="FILE", help="Requests recorded by you, as tasks to time."),
+]
+Tasks = Annotated[
+    str, typer.Option("--tasks", metavar="N", help="Tasks that a workload or trace is timed with.")
+]
+Seed = Annotated[str, typer.Option("--seed", metavar="N", help="Seed of the tasks drawn.")]
 
 
 def _on_hub(address: str) -> str:
@@ -28,9 +40,25 @@ def predict(
     type_v: arg.CacheTypeV = "f16",
     flash_attn: arg.FlashAttention = "auto",
     n_context: arg.Context = None,
+    n_gpu_layers: put.LayersOnCards = None,
+    n_cpu_moe: put.ExpertsOnCpu = None,
+    override_tensor: put.Overrides = None,
+    tensor_split: put.TensorSplit = None,
+    split_mode: put.SplitMode = None,
+    main_gpu: put.MainGpu = None,
+    no_kv_offload: put.NoKvOffload = False,
+    fit: put.FitPlacement = False,
+    n_parallel: put.Parallel = None,
+    swa_full: put.SwaFull = False,
+    n_threads: put.ThreadsUsed = None,
+    n_batch: put.BatchSize = None,
     bandwidth: arg.Bandwidth = None,
     tflops: arg.Tflops = None,
     memory: arg.Memory = None,
+    workload: arg.WorkloadName = None,
+    trace: TraceFile = None,
+    n_tasks: Tasks = "1000",
+    seed: Seed = "1",
     energy: arg.Energy = False,
     price: arg.Price = None,
     grid: arg.GridName = None,
@@ -44,6 +72,7 @@ def predict(
     Example: tokcast predict qwen3-30b-a3b@Q4_K_M --host "RTX 4090" -d 0,16k
     """
     from tokcast.cli import predict as command
+    from tokcast.cli.placing import Words
 
     request = command.Request(
         addresses=(*(models or ()), *(model or ()), *map(_on_hub, hf or ())),
@@ -67,6 +96,24 @@ def predict(
         power_limit=power_limit,
         explain=explain,
         offline=offline,
+        workload=workload,
+        trace=trace,
+        n_tasks=n_tasks,
+        seed=seed,
+        placement=Words(
+            n_gpu_layers=n_gpu_layers,
+            n_cpu_moe=n_cpu_moe,
+            override_tensor=tuple(override_tensor or ()),
+            tensor_split=tensor_split,
+            split_mode=split_mode,
+            main_gpu=main_gpu,
+            no_kv_offload=no_kv_offload,
+            fit=fit,
+            n_parallel=n_parallel,
+            swa_full=swa_full,
+            n_threads=n_threads,
+            n_batch=n_batch,
+        ),
     )
     raise typer.Exit(command.run(request, output))
 

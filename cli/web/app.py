@@ -10,6 +10,7 @@ from starlette.staticfiles import StaticFiles
 from tokcast.cli.web import (
     problems,
     routes_export,
+    routes_formats,
     routes_hosts,
     routes_kernels,
     routes_meters,
@@ -44,6 +45,7 @@ def create_app(config: Config, library: Library | None = None) -> FastAPI:
         routes_worksheet,
         routes_export,
         routes_kernels,
+        routes_formats,
         routes_select,
         routes_meters,
     ):

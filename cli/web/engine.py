@@ -7,9 +7,18 @@ from typing import Any
 
 from tokcast.cli.charts.depth import Curve
 from tokcast.cli.measured import measured_of
-from tokcast.cli.predict import Answer, Asked, Request, all_host_notes, answer_of, run_of
+from tokcast.cli.placing import Words
+from tokcast.cli.predict import (
+    Answer,
+    Asked,
+    Request,
+    all_host_notes,
+    answer_of,
+    is_here,
+    run_of,
+)
 from tokcast.cli.predict_data import answer_data
-from tokcast.cli.scene import Scene, Setting, decode_depths, prefill_depths
+from tokcast.cli.scene import Scene, Setting, decode_depths, prefill_depths, scene_of
 from tokcast.cli.web.config import Config
 from tokcast.cli.web.library import Library, checked
 from tokcast.cli.web.lru import Lru
@@ -101,7 +110,7 @@ class Engine:
         model_id, at, file_type = spec.source.partition("@")
         is_known = at and host.n_devices == 1
         found = measured_of(model_id, file_type, host.name, run.backend) if is_known else ()
-        return Scene(spec, host, run, setting, found)
+        return scene_of(spec, host, run, setting, found, is_here=_is_here(pair))
 
     def curves(self, pair: Pair, scene: Scene) -> tuple[Curve, Curve]:
         """Return decode and prefill speed over depth; they don't depend on the setting's depth."""
@@ -109,10 +118,16 @@ class Engine:
         return self._curves.made(key, lambda: (decode_depths(scene), prefill_depths(scene)))
 
 
+def _is_here(pair: Any) -> bool:
+    return is_here(pair.host, pair.bytes_per_s, pair.flops_per_s)
+
+
 def _request(body: PredictIn) -> Request:
     """Return the body as what the command line would have been told."""
     words: Mapping[str, Any] = dict.fromkeys(Request.__slots__, "")
     own = {"addresses": (body.model,), "host": body.host or None, "backend": body.backend}
     flash = {None: "auto", True: "on", False: "off"}[body.flash_attention]
+    # Another rate than this machine's makes it another machine: no calibration is of it.
+    rate = "" if _is_here(body) else "given"
     more = {"runtime": body.runtime, "flash_attn": flash, "explain": False, "offline": False}
-    return Request(**{**words, **own, **more})
+    return Request(**{**words, **own, **more, "bandwidth": rate, "placement": Words()})

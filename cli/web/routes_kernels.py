@@ -6,7 +6,8 @@ import anyio
 from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 
-from tokcast.cli.recommend import RULE, Option, Recommendation, options_of, recommend
+from tokcast.cli.predict import is_here
+from tokcast.cli.recommend import Option, Recommendation, options_of, recommend
 from tokcast.cli.web.engine import Engine
 from tokcast.cli.web.kernels import Product, analyze, measure, why_not_measured
 from tokcast.cli.web.library import is_word
@@ -14,6 +15,7 @@ from tokcast.cli.web.problems import Refused
 from tokcast.cli.web.routes_predict import PROBLEMS, as_json, aside
 from tokcast.cli.web.schemas import AnalyzeIn, RecommendIn, SweepIn
 from tokcast.predictor.errors import InputError
+from tokcast.predictor.select.types import RULE
 from tokcast.predictor.sources.open import DEFAULT_FILE_TYPE
 
 
@@ -66,9 +68,10 @@ def _recommended(engine: Engine, body: RecommendIn) -> Recommendation:
     setting = body.setting()
     n_context = body.n_context or body.n_depth + max(body.n_prompt, body.n_gen)
     engine.library.open(body.model)
-    like, is_here = like or DEFAULT_FILE_TYPE, not body.host
+    like = like or DEFAULT_FILE_TYPE
+    here = is_here(body.host, body.bytes_per_s, body.flops_per_s)
     spec_of = engine.library.open
-    found = options_of(name, like, host, setting, n_context, spec_of, is_here=is_here)
+    found = options_of(name, like, host, setting, n_context, spec_of, is_here=here)
     return recommend(list(found), body.at_least_tok_per_s)
 
 
@@ -76,6 +79,7 @@ def _data(found: Recommendation) -> dict[str, Any]:
     return {
         "best": found.best.file_type if found.best else None,
         "why": found.why,
+        "calibrated": any(o.calibration for o in found.options),
         "options": [_option(o) for o in found.options],
     }
 

@@ -91,6 +91,7 @@ def about(scene: Scene, body: WorksheetIn) -> dict[str, Any]:
         "title": scene.label,
         "model": {"name": scene.spec.name, "source": scene.spec.source},
         "host": scene.host.name,
+        "calibration": scene.calibration or None,
         "runtime": scene.run.runtime,
         "backend": scene.run.backend,
         "conditions": body.model_dump(mode="json", exclude={"pair", "edits", "look"}),

@@ -128,6 +128,19 @@ class SelectIn(Body):
     limit: Annotated[int, Field(ge=1, le=1000, strict=True)] = 50
 
 
+class FormatsIn(Body):
+    """A model of the catalogue whose number formats are to be chosen on a host."""
+
+    model: Address
+    host: Annotated[str, Field(max_length=200)] | None = None
+    memory_bytes: Memory | None = None
+    phase: Literal["decode", "prefill"] = "decode"
+    n_context: Tokens = 4096
+    objective: Literal["balanced", "speed", "memory", "quality"] = "balanced"
+    plan: Annotated[str, Field(max_length=40)] | None = None
+    kv_format: Annotated[str, Field(max_length=20)] | None = None
+
+
 Size = Annotated[int, Field(ge=1, le=1 << 20, strict=True)]
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from tokcast.cli.charts.depth import Curve, draw_depth
 from tokcast.cli.charts.roofline import Point, Roofline, draw_roofline
 from tokcast.cli.charts.theme import theme_of
-from tokcast.cli.fitting import Fit
+from tokcast.cli.fitting import Fit, PlacedFit
 from tokcast.cli.names import short_name
 from tokcast.cli.predict import Answer
 from tokcast.cli.predict_data import answer_data
@@ -141,7 +141,9 @@ def devices(v: View) -> list[dict[str, Any]]:
     return [own, _device("main memory", beside, None)]
 
 
-def _device(name: str, parts: list[tuple[str, float]], fit: Fit | None) -> dict[str, Any]:
+def _device(
+    name: str, parts: list[tuple[str, float]], fit: Fit | PlacedFit | None
+) -> dict[str, Any]:
     return {
         "name": name,
         "parts": [{"name": part, "bytes": n} for part, n in parts if n],

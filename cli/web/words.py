@@ -81,6 +81,8 @@ def evidence_words(a: Answer) -> str:
     """Return how far to trust it."""
     first = a.forecasts[0].prediction
     n = max(f.prediction.n_observations for f in a.forecasts)
+    if a.calibration:
+        return f"Calibrated on this machine: {a.calibration}."
     return (
         f"{_EVIDENCE[a.evidence]}; the range held {100 * first.level:.0f} % of measurements that"
         f" the fit had not seen. {n:,} published {a.run.backend} configurations were fitted."

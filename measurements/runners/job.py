@@ -66,4 +66,4 @@ def from_json(data: Mapping[str, Any]) -> Job:
 
 def longest(job: Job) -> int:
     """Return the positions the deepest test ends at."""
-    return max(t.n_depth + t.n for t in job.tests)
+    return max((t.n_depth + t.n for t in job.tests), default=0)

@@ -101,8 +101,18 @@ class LlamaCpp:
         return model
 
     def _open(self, job: Job) -> Any:
-        lib, s = self._l, job.settings
-        params = lib.llama_context_default_params()
+        params = self._parameters(job)
+        context = self._l.llama_init_from_model(self._model, params)
+        if not context:
+            raise InputError(
+                f"{job.path}: no room for a context of {params.n_ctx}: {self.last_error}"
+            )
+        return context
+
+    def _parameters(self, job: Job) -> Any:
+        """Return the context's parameters: one sequence, as long as the deepest test needs."""
+        s = job.settings
+        params = self._l.llama_context_default_params()
         params.n_ctx = longest(job) + 256
         params.n_batch, params.n_ubatch = s.n_batch, min(s.n_ubatch, s.n_batch)
         params.n_threads = params.n_threads_batch = s.n_threads
@@ -115,12 +125,7 @@ class LlamaCpp:
         if hasattr(params, "swa_full"):
             # As llama-bench: sliding layers keep their window only.
             params.swa_full = False
-        context = lib.llama_init_from_model(self._model, params)
-        if not context:
-            raise InputError(
-                f"{job.path}: no room for a context of {params.n_ctx}: {self.last_error}"
-            )
-        return context
+        return params
 
     def _describe(self, job: Job) -> Setup:
         s = job.settings

@@ -7,7 +7,7 @@ of its size band; where nothing was published there is none.
 """
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -88,6 +88,12 @@ def _data() -> tuple[tuple[str, ...], dict[str, tuple[Published, ...]]]:
         by_type.setdefault(row[4], []).append(Published(*row))
     sources = tuple(f"{name} ({licence})" for name, licence in plain["sources"])
     return sources, {name: tuple(rows) for name, rows in by_type.items()}
+
+
+def published() -> Iterator[Published]:
+    """Yield every published value."""
+    for rows in _data()[1].values():
+        yield from rows
 
 
 def band_of(n_params: float) -> str:

@@ -13,6 +13,7 @@ from tokcast.predictor.roofline import Question
 from tokcast.predictor.select.candidate import Candidate
 from tokcast.predictor.select.quality import Loss, loss_of
 from tokcast.predictor.select.speeds import Plans, Speed, Speeds
+from tokcast.predictor.select.types import SIXTEEN_BITS
 from tokcast.predictor.select.wishes import N_GEN, Miss, Wishes, too_little, too_much
 from tokcast.predictor.spec import ModelSpec
 from tokcast.predictor.terms import Run
@@ -59,12 +60,20 @@ class Row:
         return None if self.available_bytes is None else self.available_bytes - self.need_bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a format's models are predicted with: the host as it is known, and how they are run."""
+
+    host: Host
+    run: Run
+    coefficients: Coefficients
+
+
 class _Format:
     """The speeds of one runtime."""
 
-    def __init__(
-        self, host: Host, run: Run, coefficients: Coefficients, wishes: Wishes, plans: Plans
-    ) -> None:
+    def __init__(self, setup: Setup, wishes: Wishes, plans: Plans) -> None:
+        host, run, coefficients = setup.host, setup.run, setup.coefficients
         self.run = run
         setting = (wishes.n_ubatch, wishes.type_k, wishes.type_v, wishes.flash_attention)
 
@@ -101,21 +110,19 @@ class _Format:
 
 
 class Judge:
-    """Judges candidates on one host; `run_of` gives the run for a model's format."""
+    """Judges candidates on one host; `setup_of` gives what a model's format is predicted with."""
 
     def __init__(
         self,
         host: Host,
         available_bytes: float | None,
-        run_of: Callable[[str], Run],
-        coefficients: Coefficients,
+        setup_of: Callable[[str], Setup],
         wishes: Wishes,
     ) -> None:
         self.host = host
         self.available_bytes = available_bytes
         self.wishes = wishes
-        self._run_of = run_of
-        self._coefficients = coefficients
+        self._setup_of = setup_of
         self._plans = Plans(wishes.type_k, wishes.type_v, wishes.flash_attention)
         self._formats: dict[str, _Format] = {}
         self._needs: dict[int, tuple[ModelSpec, MemoryUse]] = {}
@@ -159,9 +166,8 @@ class Judge:
     def _format(self, name: str) -> _Format:
         found = self._formats.get(name)
         if found is None:
-            found = self._formats[name] = _Format(
-                self.host, self._run_of(name), self._coefficients, self.wishes, self._plans
-            )
+            setup = self._setup_of(name)
+            found = self._formats[name] = _Format(setup, self.wishes, self._plans)
         return found
 
     def _misses(
@@ -197,7 +203,7 @@ def _papers(candidate: Candidate, loss: Loss, w: Wishes) -> Iterator[Miss]:
     """Yield what the published loss and the licence miss."""
     figure = loss.ppl_ratio
     if w.largest_loss is not None:
-        if figure is None and candidate.quant not in ("F16", "BF16", "F32", "mlx-bf16"):
+        if figure is None and candidate.quant not in SIXTEEN_BITS:
             yield Miss("quality-floor", None, w.largest_loss, 1.0, "no figure published")
         elif figure is not None and figure.value > w.largest_loss:
             yield too_much("quality-floor", figure.value, w.largest_loss, "x perplexity")

@@ -66,6 +66,7 @@ class _Body:
     lookups: dict[str, float] = field(default_factory=dict)
     units: dict[tuple[str, str, float], _Unit] = field(default_factory=dict)
     factors: dict[str, _Terms] = field(default_factory=dict)
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
 
 
 class Plans:
@@ -103,7 +104,6 @@ class Speeds:
         # Effects of a model's shape are found relative to this one's.
         self._some = Shape(model="", architecture="", embedding_length=4096)
         self._some_scales: dict[tuple[str, str], float] = {}
-        self._intervals: dict[str, tuple[float, float]] = {}
 
     def of(self, spec: ModelSpec) -> Speed:
         """Return the speed of a model, as `predict` would."""
@@ -163,10 +163,11 @@ class Speeds:
         return Speed(rate, rate * low, min(rate * high, cap), n / rate)
 
     def _interval(self, spec: ModelSpec) -> tuple[float, float]:
-        found = self._intervals.get(spec.confidence)
+        body = self._bodies[id(spec.layers)]
+        found = body.intervals.get(spec.confidence)
         if found is None:
             low, high = interval_of(spec, self.question, self._coefficients)
-            found = self._intervals[spec.confidence] = (math.exp(low), math.exp(high))
+            found = body.intervals[spec.confidence] = (math.exp(low), math.exp(high))
         return found
 
     def _body(self, spec: ModelSpec) -> _Body:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from tokcast.predictor.memory import padded
-from tokcast.predictor.select.presets import Preset
+from tokcast.predictor.presets import Preset
 
 # Tokens generated from a depth on, whose middle one is predicted, as `tokcast predict` does.
 N_GEN = 128

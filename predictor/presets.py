@@ -12,7 +12,7 @@ from typing import Any
 
 from tokcast.predictor.errors import InputError
 
-_DATA = Path(__file__).parents[1] / "data" / "workloads.json"
+_DATA = Path(__file__).parent / "data" / "workloads.json"
 
 
 @dataclass(frozen=True, slots=True)

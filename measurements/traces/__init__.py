@@ -1,0 +1,1 @@
+"""Traces of requests that users have, read into tasks."""

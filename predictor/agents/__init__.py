@@ -1,0 +1,1 @@
+"""Tasks of many turns: their lengths, and how long a model takes over them."""

@@ -1,0 +1,1 @@
+"""Number formats by operator: products, plans, attention kernels, and what to take when."""
