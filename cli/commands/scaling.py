@@ -31,7 +31,7 @@ def scaling(
     save: SaveLaws = None,
     output: arg.Output = "table",
 ) -> None:
-    """Show how speed and energy follow parameters, bits, bandwidth and depth.
+    """Show how speed and energy scale, and where laws bend.
 
     Example: tokcast scaling --backend CUDA --params 8B --bandwidth 1008
     """
