@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -94,6 +95,8 @@ def released_form(fits: dict[Phase, list[PlacedFit]], base: str) -> dict[str, An
             for kind in sorted({r.kind for r in one.rows}):
                 rows = one.of(kind)
                 counts[f"{phase}/{kind}"] = int(rows.sum())
+                backends = Counter(r.run.run.backend for r in one.rows if r.kind == kind)
+                counts |= {f"{phase}/{kind}/{name}": n for name, n in sorted(backends.items())}
                 intervals[f"{phase}/{kind}"] = interval_of(one, rows)
     body = {"base": base, "effects": effects, "intervals": intervals, "n_observations": counts}
     digest = hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()[:12]

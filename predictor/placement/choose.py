@@ -16,7 +16,7 @@ from tokcast.predictor.prediction import Prediction
 # Speeds nearer to each other than this are taken for the same.
 HARDLY_SLOWER = 0.98
 # How much faster a plan may seem that has less on the cards.
-MODEL_NOISE = 0.9
+MODEL_NOISE = 0.8
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,7 +65,8 @@ class PlacedCoefficients:
     """Fitted effects of placements in log units, and what is known of their error.
 
     `intervals` maps "phase/kind" to level to the (low, high) quantiles of log(measured /
-    predicted) on machines left out; `n_observations` counts configurations by "phase/kind".
+    predicted) on machines left out; `n_observations` counts configurations by "phase/kind" and by
+    "phase/kind/backend".
     `base` is the digest of the released coefficients that they were fitted upon.
     """
 
@@ -74,6 +75,11 @@ class PlacedCoefficients:
     effects: Mapping[str, float]
     intervals: Mapping[str, Mapping[str, tuple[float, float]]]
     n_observations: Mapping[str, int]
+
+    def is_foreign(self, phase: Phase, kind: str, backend: str) -> bool:
+        """Return whether such placements were measured, but never with this backend."""
+        seen = self.n_observations
+        return bool(seen.get(f"{phase}/{kind}")) and not seen.get(f"{phase}/{kind}/{backend}")
 
     def interval(self, phase: Phase, kind: str, level: float) -> tuple[float, float]:
         """Return the log quantiles of the held-out error; raises KeyError for another level."""

@@ -120,7 +120,7 @@ class _Speeds:
             ceiling_tok_per_s=ceiling,
             evidence=evidence(self.timer.coefficients, q, devices, times),
             n_observations=n_seen,
-            warnings=_warnings(company, n_seen),
+            warnings=_warnings(company, n_seen, self.placed, q.run.backend),
         )
 
     def _cap(self, times: Times, company: Company, ceiling: float) -> float:
@@ -138,7 +138,8 @@ class _Speeds:
     ) -> tuple[float, float]:
         """Return the log interval: of placements left out or of whole models, the wider of both.
 
-        A memory that nobody stated adds to it, by its part of the time.
+        A memory that nobody stated adds to it, by its part of the time; a backend with which no
+        such placement was measured a factor of two.
         """
         q = self.timer.question
         low, high = self.placed.interval(q.workload.phase, company.kind, q.level)
@@ -150,6 +151,8 @@ class _Speeds:
             waits = sum(a.seconds for use, a in times.items() if use.role in ("cpu", "staging"))
             unknown = waits / total * ASSUMED_LOG * NormalDist().inv_cdf(0.5 + q.level / 2)
             low, high = -math.hypot(low, unknown), math.hypot(high, unknown)
+        if self.placed.is_foreign(q.workload.phase, company.kind, q.run.backend):
+            low, high = low - GENERIC_LOG, high + GENERIC_LOG
         if placement.spec.confidence == "generic":
             low, high = low - GENERIC_LOG, high + GENERIC_LOG
         return low, high
@@ -220,8 +223,13 @@ def evidence(
     return max(found, key=RANKS.index, default="spec sheet only")
 
 
-def _warnings(company: Company, n_seen: int) -> tuple[str, ...]:
-    if n_seen:
-        return ()
+def _warnings(
+    company: Company, n_seen: int, placed: PlacedCoefficients, backend: str
+) -> tuple[str, ...]:
     what = {"cpu": "partly offloaded models", "cards": "divided models", "rows": "shared rows"}
-    return (f"no {company.phase} measurements of {what[company.kind]} are behind this",)
+    told = f"no {company.phase} measurements of {what[company.kind]}"
+    if not n_seen:
+        return (f"{told} are behind this",)
+    if placed.is_foreign(company.phase, company.kind, backend):
+        return (f"{told} with {backend} are behind this; the range is twice as wide",)
+    return ()
