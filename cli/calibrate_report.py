@@ -92,11 +92,24 @@ def report(c: Mapping[str, Any], host: Host, notes: Sequence[str], failed: Seque
     explained = (
         *(f"Note: {phase} is predicted no better; it stays as released." for phase in unused),
         "Errors are of models left out of the update, mean of absolute percentages.",
+        *_power(c),
         *notes,
         *(f"Failed: {text}." for text in failed),
     )
     records = [{"phase": phase, **p} for phase, p in c["phases"].items()]
     return Report(verdict, (_error_table(c),), explained, dict(c), records)
+
+
+def _power(c: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what the meter read, where one ran."""
+    found = c.get("energy")
+    if found is None:
+        return ()
+    return (
+        f"Power, from {found['source']}: {found['reference_watts']:.0f} W at full bandwidth and"
+        f" rate, {100 * found['error']:.0f} % off for a model left out of {found['n_models']};"
+        " tokcast predict --energy uses it.",
+    )
 
 
 def clean_share(runs: Sequence[RunRecord]) -> float:

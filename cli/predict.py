@@ -336,7 +336,9 @@ def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> 
     )
     energy = None
     if asked.energy is not None:
-        forecasts, energy = with_energy(forecasts, asked.host, run.backend, asked.energy)
+        forecasts, energy = with_energy(
+            forecasts, asked.host, run.backend, asked.energy, found.own_power
+        )
     n_context = asked.n_context or max(depths) + max((*asked.n_prompts, *asked.n_gens))
     warnings = (
         *spec.warnings,

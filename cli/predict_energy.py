@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tokcast.cli.options import number
 from tokcast.cli.render import Table, count
 from tokcast.hosts.grids import Grid, grid
-from tokcast.predictor.energy import Energy, cap_curve, energy_of, limited
+from tokcast.predictor.energy import Energy, OwnPower, cap_curve, energy_of, limited
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.power import COVERS
@@ -79,10 +79,15 @@ def _check_limit(host: Host, limit_w: float) -> None:
 
 
 def with_energy(
-    forecasts: Sequence["Forecast"], host: Host, backend: str, asked: EnergyAsked
+    forecasts: Sequence["Forecast"],
+    host: Host,
+    backend: str,
+    asked: EnergyAsked,
+    own: OwnPower | None = None,
 ) -> tuple[tuple["Forecast", ...], EnergyAnswer]:
     """Return the forecasts, under the limit if one is asked for, and their energy.
 
+    `own` is what a calibration of this machine read on its meter.
     Raises InputError for a limit that such a chip does not take.
     """
     from dataclasses import replace
@@ -94,7 +99,7 @@ def with_energy(
         _check_limit(host, limit_w)
     made, energies, advice = [], [], []
     for f in forecasts:
-        energy = energy_of(f.prediction, host, backend, coefficients)
+        energy = energy_of(f.prediction, host, backend, coefficients, own=own)
         if energy is None:
             return tuple(forecasts), EnergyAnswer(asked, (), (), _why_none(host))
         found = cap_curve(f.prediction, energy, host, coefficients)
@@ -102,7 +107,7 @@ def with_energy(
             advice.append(_advice(f.label, *found, host))
         if limit_w is not None and found is not None:
             f = replace(f, prediction=limited(f.prediction, found[0], limit_w))
-            energy = energy_of(f.prediction, host, backend, coefficients, limit_w) or energy
+            energy = energy_of(f.prediction, host, backend, coefficients, limit_w, own) or energy
         made.append(f)
         energies.append(energy)
     return tuple(made), EnergyAnswer(asked, tuple(energies), tuple(advice))
@@ -191,10 +196,11 @@ def energy_notes(forecasts: Sequence["Forecast"], e: EnergyAnswer) -> tuple[str,
     """Return sentences on 1,000 answers, the roofline, the meter, the limit."""
     if not e.energies:
         return (f"Energy: {e.why_none}.",)
+    first = e.energies[0]
     return (
         _answers(thousand_answers(forecasts, e)),
         *_rooflines(forecasts, e),
-        f"Energy is of {COVERS[e.energies[0].meter]}; evidence: {e.energies[0].evidence}.",
+        f"Energy is of {first.source or COVERS[first.meter]}; evidence: {first.evidence}.",
         *_limits(e),
     )
 

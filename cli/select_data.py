@@ -3,9 +3,9 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from tokcast.cli.predict import applied
 from tokcast.cli.select import Selection
 from tokcast.fits.energy_released import released_energy
-from tokcast.fits.released import released
 from tokcast.predictor.energy import Energy, energy_of
 from tokcast.predictor.ledger import Workload
 from tokcast.predictor.roofline import Question, predict
@@ -49,9 +49,11 @@ def decode_energy(s: Selection, row: Row) -> Energy | None:
         type_v=s.wishes.type_v,
         flash_attention=s.wishes.flash_attention,
     )
-    question = Question(load, s.host, row.run, s.wishes.level)
-    prediction = predict(row.candidate.spec, question, released())
-    return energy_of(prediction, s.host, row.run.backend, released_energy())
+    used = applied(s.host, row.run, is_here=bool(s.calibration))
+    question = Question(load, used.host, row.run, s.wishes.level)
+    prediction = predict(row.candidate.spec, question, used.coefficients)
+    own = used.own_power
+    return energy_of(prediction, s.host, row.run.backend, released_energy(), own=own)
 
 
 def record(s: Selection, row: Row, on_front: bool) -> dict[str, Any]:

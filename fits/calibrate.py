@@ -60,13 +60,18 @@ OWN = (
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """One measured configuration: `model` groups those that are left out together."""
+    """One measured configuration: `model` groups those that are left out together.
+
+    `meter` says what `joules_per_token` counts.
+    """
 
     model: str
     spec: ModelSpec
     workload: Workload
     tok_per_s: float
     weight: float = 1.0
+    joules_per_token: float | None = None
+    meter: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +98,22 @@ class PhaseUpdate:
         return math.sqrt(mean(mean(g) for g in groups.values()))
 
     def interval(self, level: float, keep: frozenset[str]) -> tuple[float, float]:
-        """Return the log interval of a new model's speed.
+        """Return the log interval of a new model's speed."""
+        return interval_of(self.error(keep), len(keep & set(self.models)), level)
 
-        The variance left out is drawn to what is usual, as if `PRIOR_MODELS` more had shown it,
-        and Student's t stands for how few there are: two models alone say little of a third.
-        """
-        n = len(keep & set(self.models))
-        seen = max(self.error(keep), SMALLEST_ERROR) ** 2
-        variance = (PRIOR_MODELS * PRIOR_ERROR**2 + n * seen) / (PRIOR_MODELS + n)
-        spread = math.sqrt(variance + MODEL_ERROR**2)
-        quantile = float(student.ppf(0.5 + level / 2, PRIOR_MODELS + n - 1))
-        half = quantile * spread * math.sqrt(1 + 1 / n)
-        return -half, half
+
+def interval_of(error: float, n_models: int, level: float) -> tuple[float, float]:
+    """Return the log interval of a new model from the error of `n_models` left out.
+
+    The variance left out is drawn to what is usual, as if `PRIOR_MODELS` more had shown it, and
+    Student's t stands for how few there are: two models alone say little of a third.
+    """
+    seen = max(error, SMALLEST_ERROR) ** 2
+    variance = (PRIOR_MODELS * PRIOR_ERROR**2 + n_models * seen) / (PRIOR_MODELS + n_models)
+    spread = math.sqrt(variance + MODEL_ERROR**2)
+    quantile = float(student.ppf(0.5 + level / 2, PRIOR_MODELS + n_models - 1))
+    half = quantile * spread * math.sqrt(1 + 1 / n_models)
+    return -half, half
 
 
 class _Index(dict[object, int]):

@@ -10,6 +10,7 @@ from typing import Any
 
 from tokcast.measurements.store import newest_calibrations
 from tokcast.predictor.coefficients import Coefficients, interval_class
+from tokcast.predictor.energy import OwnPower
 from tokcast.predictor.host import Host
 from tokcast.predictor.terms import Run
 
@@ -29,6 +30,15 @@ class Applied:
     def is_calibrated(self) -> bool:
         """Return whether measurements of this host are in it."""
         return self.calibration is not None
+
+    @property
+    def own_power(self) -> OwnPower | None:
+        """Return what this machine's meter read, None without one."""
+        found = self.calibration.get("energy") if self.calibration is not None else None
+        if found is None:
+            return None
+        ends = {level: (low, high) for level, (low, high) in found["intervals"].items()}
+        return OwnPower(found["reference_watts"], ends, found["source"])
 
     @property
     def summary(self) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from tokcast.fits.calibrate import LEVELS, PhaseUpdate, Point, mape, update
 from tokcast.fits.calibrated import fingerprint, with_facts
+from tokcast.fits.energy_own import own_power
 from tokcast.fits.observations import spec_of
 from tokcast.measurements import headers
 from tokcast.measurements.figures import figures
@@ -59,7 +60,17 @@ def points_of_runs(runs: Iterable[RunRecord]) -> tuple[Point, ...]:
                 setup.flash_attention != "off",
             )
             weight = 1.0 if f.verdict.stable else UNSTABLE_WEIGHT
-            found.append(Point(launches[0].model.name, spec, load, f.tok_per_s, weight))
+            found.append(
+                Point(
+                    launches[0].model.name,
+                    spec,
+                    load,
+                    f.tok_per_s,
+                    weight,
+                    f.joules_per_token,
+                    launches[0].energy_source,
+                )
+            )
     return tuple(found)
 
 
@@ -197,6 +208,7 @@ def make(
     effects: dict[str, float] = {}
     for u in updates.values():
         effects |= {name: round(v, 5) for name, v in u.effects.items()}
+    power = own_power(points, measured, run, released)
     return {
         "schema": SCHEMA,
         "id": uuid.uuid4().hex[:12],
@@ -212,6 +224,7 @@ def make(
         "intervals": {p: _intervals(u, keep) for p, u in updates.items()},
         "deepest": {p: u.deepest for p, u in updates.items()},
         "phases": phases,
+        **({"energy": power} if power is not None else {}),
     }
 
 

@@ -24,7 +24,11 @@ from tokcast.predictor.power_cap import CapCurve, CapTerms, curve_of, nearest
 from tokcast.predictor.prediction import Prediction
 
 EnergyEvidence = Literal[
-    "same host", "same host, another backend", "other hosts, same meter", "data sheet only"
+    "measured here",
+    "same host",
+    "same host, another backend",
+    "other hosts, same meter",
+    "data sheet only",
 ]
 
 SCHEMA = 1
@@ -64,10 +68,23 @@ class EnergyCoefficients:
 
 
 @dataclass(frozen=True, slots=True)
+class OwnPower:
+    """What a calibration read on this machine's own meter: the watts that shares are of.
+
+    `intervals` maps a level to (low, high) quantiles of log(measured / predicted) watts of a model
+    left out; `source` says what the meter counts.
+    """
+
+    reference_watts: float
+    intervals: Mapping[str, tuple[float, float]]
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
 class Energy:
     """Joules a token of a prediction, with an interval of its level, and what is behind it.
 
-    Joules are what `meter` covers: `COVERS` says in words.
+    Joules are what `meter` covers: `COVERS` says in words, and `source` for this machine's own.
     """
 
     joules_per_token: float
@@ -78,6 +95,7 @@ class Energy:
     roofline: EnergyRoofline
     meter: Meter
     evidence: EnergyEvidence
+    source: str = ""
 
 
 def activity_of(p: Prediction) -> Activity:
@@ -95,17 +113,21 @@ def energy_of(
     backend: str,
     coefficients: EnergyCoefficients,
     limit_w: float | None = None,
+    own: OwnPower | None = None,
 ) -> Energy | None:
     """Return the energy of a prediction, None for a host without a published power.
 
     The interval joins the error of the power with that of the time, which counts by
     `Power.time_share`, as independent. `limit_w` is a power limit in force; the prediction must
-    be that under the limit.
+    be that under the limit. `own` is what this machine's meter read.
     """
     terms, evidence = coefficients.terms(host, backend)
     ends = coefficients.intervals[evidence][f"{p.level:g}"]
-    power = power_of(activity_of(p), host, terms, ends=ends, limit_w=limit_w)
-    roofline = roofline_of(host, terms, p.phase)
+    own_w = None
+    if own is not None:
+        own_w, ends, evidence = own.reference_watts, own.intervals[f"{p.level:g}"], "measured here"
+    power = power_of(activity_of(p), host, terms, ends=ends, limit_w=limit_w, own_w=own_w)
+    roofline = roofline_of(host, terms, p.phase, own_w)
     if power is None or roofline is None:
         return None
     joules = power.watts / p.tok_per_s
@@ -121,6 +143,7 @@ def energy_of(
         roofline=roofline,
         meter=meter_of(host),
         evidence=evidence,
+        source=own.source if own is not None else "",
     )
 
 

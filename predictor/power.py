@@ -139,12 +139,14 @@ def power_of(
     *,
     ends: tuple[float, float] = (0.0, 0.0),
     limit_w: float | None = None,
+    own_w: float | None = None,
 ) -> Power | None:
     """Return the power of an activity, None for a host without a published power.
 
-    `ends` are log quantiles of the error; no interval reaches above a limit in force.
+    `ends` are log quantiles of the error; no interval reaches above a limit in force. `own_w` is
+    the reference power where it was measured.
     """
-    reference = reference_watts(host, limit_w)
+    reference = own_w or reference_watts(host, limit_w)
     if reference is None:
         return None
     base, moving = terms.drawn(features_of(activity, host))
@@ -183,9 +185,14 @@ class EnergyRoofline:
         return self.joules_per_byte / self.joules_per_flop
 
 
-def roofline_of(host: Host, terms: PowerTerms, phase: Phase) -> EnergyRoofline | None:
-    """Return the energy roofline of a host in a phase, None without a published power."""
-    reference = reference_watts(host)
+def roofline_of(
+    host: Host, terms: PowerTerms, phase: Phase, own_w: float | None = None
+) -> EnergyRoofline | None:
+    """Return the energy roofline of a host in a phase, None without a published power.
+
+    `own_w` is the reference power where it was measured.
+    """
+    reference = own_w or reference_watts(host)
     if reference is None:
         return None
     is_decode = phase == "decode"
