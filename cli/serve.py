@@ -46,8 +46,15 @@ def run(request: Request) -> int:
     app = create_app(config)
     listener = _listener(request.host, port)
     threading.Thread(target=_warm, daemon=True).start()
-    _say(config, listener)
-    server = uvicorn.Server(
+
+    class Announcing(uvicorn.Server):
+        """A server that tells its address once it is there, and heeds Ctrl-C from then on."""
+
+        async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+            await super().startup(sockets=sockets)
+            _say(config, listener)
+
+    server = Announcing(
         uvicorn.Config(
             app,
             log_level="warning",
