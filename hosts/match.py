@@ -59,7 +59,10 @@ def candidates(text: str, *, with_variants: bool = False) -> tuple[Host, ...]:
 
 
 def nearest(text: str, n: int = 3) -> list[str]:
-    """Return the `n` canonical names that look most like the text, most alike first."""
+    """Return the at most `n` canonical names that look most like the text, most alike first.
+
+    They share a word of two characters or more with it: a digit in common is no likeness.
+    """
     # Only an error needs it, and it is slow to import.
     from difflib import SequenceMatcher
 
@@ -78,7 +81,12 @@ def nearest(text: str, n: int = 3) -> list[str]:
             ratios.append(matcher.ratio())
         return shared + max(ratios)
 
-    ranked = sorted(identities(), key=likeness, reverse=True)
+    alike = [
+        identity
+        for identity in identities()
+        if any(len(word) > 1 for word in asked.words & identity.known)
+    ]
+    ranked = sorted(alike, key=likeness, reverse=True)
     return [identity.name for identity in ranked[:n]]
 
 
