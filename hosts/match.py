@@ -11,6 +11,7 @@ from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 
 _MOST_LISTED = 6
+_LONGEST_SHOWN = 80
 
 
 def find(text: str) -> Host:
@@ -25,18 +26,19 @@ def find(text: str) -> Host:
     asked = read(text)
     exact = _canonical(text)
     fitting = _fitting(asked, _fits)
+    shown = text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…"
     if exact is not None:
         return _with_siblings(registry.chip(exact), asked)
     if not fitting:
         near = nearest(text)
         listed = f"nearest: {', '.join(near)}; or" if near else "name one as in 'RTX 4090', or"
         raise InputError(
-            f"host {text!r} is not a known chip; {listed} "
+            f"host {shown!r} is not a known chip; {listed} "
             "describe it with --bandwidth, --tflops and --memory, or a TOML file"
         )
     if len(fitting) > 1:
         raise InputError(
-            f"host {text!r} can mean {len(fitting)} chips: {_listed(fitting)}; "
+            f"host {shown!r} can mean {len(fitting)} chips: {_listed(fitting)}; "
             "add what tells them apart, or write the name in full"
         )
     return _with_siblings(_as_asked(registry.chip(fitting[0].name), asked), asked)

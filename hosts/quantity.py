@@ -25,7 +25,7 @@ def parse_bytes(text: str) -> float:
     expected = "a size such as 24G, 512M or 24000000000"
     match = _BYTES.fullmatch(text)
     if match is None:
-        raise InputError(f"memory {text!r}: expected {expected}")
+        raise InputError(f"memory {text!r}: expected {expected}{about_comma(text)}")
     number = _positive(match[1], text, "memory", expected)
     if text.strip().lstrip("+").replace(".", "").isdigit() and number < _SMALLEST_BARE_BYTES:
         raise InputError(f"memory {text!r} means {text.strip()} bytes: write {text.strip()}G")
@@ -64,7 +64,7 @@ def parse_bandwidth(text: str) -> float:
     expected = "GB/s, such as 400, 400GB/s or 1.8TB/s"
     match = _BANDWIDTH.fullmatch(text)
     if match is None:
-        raise InputError(f"bandwidth {text!r}: expected {expected}")
+        raise InputError(f"bandwidth {text!r}: expected {expected}{about_comma(text)}")
     scale = {"m": 1e6, "g": 1e9, "t": 1e12}[(match[2] or "g").lower()]
     return _positive(match[1], text, "bandwidth", expected) * scale
 
@@ -77,9 +77,16 @@ def parse_tflops(text: str) -> float:
     expected = "TFLOPS, such as 30 or 0.5"
     match = _RATE.fullmatch(text)
     if match is None:
-        raise InputError(f"tflops {text!r}: expected {expected}")
+        raise InputError(f"tflops {text!r}: expected {expected}{about_comma(text)}")
     scale = {"g": 1e9, "t": 1e12, "p": 1e15}[(match[2] or "t").lower()]
     return _positive(match[1], text, "tflops", expected) * scale
+
+
+def about_comma(text: str) -> str:
+    """Return what to add to an error where a comma stands for the decimal point, `1,8`."""
+    if not re.search(r"\d,\d", text):
+        return ""
+    return f"; decimals are written with a point: {text.strip().replace(',', '.')}"
 
 
 def _positive(number: str, text: str, what: str, expected: str) -> float:

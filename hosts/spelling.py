@@ -25,7 +25,19 @@ _MACINTOSH = re.compile(
 _SIZE_OR_YEAR = re.compile(r"\b(?:1[3-6]|24)(?:[ -]?inch|[\"″”])|\b20[12]\d\b")
 _NOISE = frozenset(
     {"gpu", "gpus", "igpu", "apu", "soc", "card", "graphics", "processor", "core", "cores"}
-    | {"unified", "with", "design", "the", "desktop", "edition", "generation", "gen", "vram", "ram", "memory"}
+    | {
+        "unified",
+        "with",
+        "design",
+        "the",
+        "desktop",
+        "edition",
+        "generation",
+        "gen",
+        "vram",
+        "ram",
+        "memory",
+    }
 )
 _SYNONYMS = {"mobile": "laptop", "notebook": "laptop", "rpi": "pi"}
 
