@@ -53,7 +53,7 @@ def placed_answer(
     )
     warnings = (
         *spec.warnings,
-        *context_notes(spec, n_context),
+        *context_notes(spec, n_context // placing.n_sequences),
         *placement.warnings,
         *(w for f in forecasts for w in f.prediction.warnings),
         *backend_notes(request, run, asked.host),
