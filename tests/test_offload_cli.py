@@ -1,6 +1,7 @@
 """`--part offload` of fit and evaluate: what is refused before anything is fitted."""
 
 import pytest
+from cli_tools import good
 from typer.testing import CliRunner
 
 from tokcast.cli.app import app
