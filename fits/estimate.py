@@ -7,14 +7,15 @@ terms of a group (a component's memory and its arithmetic) overlap as a p-norm, 
 
 so the derivative of log t is exact and sparse. An observation that is a mean of rates over several
 workloads averages 1 / t of its parts.
-Effects have Gaussian priors (shrinkage of a chip to its family, a family to its backend);
+Effects have Gaussian priors (shrinkage of a family to its backend) or Student-t ones (of a chip to
+its family: one throttled machine keeps its own effect without dragging the family along);
 residuals have a Student-t likelihood, which a wrong row cannot pull far, and whose scale is
 estimated. The width of a group of exchangeable effects (all chips, all families, ...) is
 estimated as well: empirical Bayes. Solved by damped Gauss-Newton steps from the prior means or
 a given start: deterministic.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +24,7 @@ from scipy.sparse.linalg import splu
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.intp]
+Flags = npt.NDArray[np.bool_]
 
 SMALLEST_WIDTH, LARGEST_WIDTH = 0.02, 0.8
 SMALLEST_SCALE = 0.05
@@ -94,12 +96,29 @@ class Design:
 class Prior:
     """Means and standard deviations of the effects (n_effects,), before any data.
 
-    `groups` are the rows of effects whose common width is estimated.
+    `groups` are the rows of effects whose common width is estimated. `tailed` are those effects
+    whose prior is a Cauchy distribution of scale `sd`, (n_effects,) or empty for none.
     """
 
     mean: Floats
     sd: Floats
     groups: tuple[Rows, ...] = ()
+    tailed: Flags = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+
+    def pull(self, theta: Floats) -> float:
+        """Return the negative log density of the effects, up to a constant."""
+        z2 = ((theta - self.mean) / self.sd) ** 2
+        if not self.tailed.size:
+            return float(0.5 * np.sum(z2))
+        return float(np.sum(np.where(self.tailed, np.log1p(z2), 0.5 * z2)))
+
+    def precision(self, theta: Floats) -> Floats:
+        """Return what pulls each effect to its mean, (n_effects,); a tailed one far off, less."""
+        precision = self.sd**-2.0
+        if not self.tailed.size:
+            return precision
+        z2 = ((theta - self.mean) / self.sd) ** 2
+        return np.asarray(np.where(self.tailed, 2.0 / (1.0 + z2), 1.0) * precision)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,8 +183,7 @@ class _State:
 def _objective(design: Design, state: _State, theta: Floats, freedom: float) -> float:
     z = (design.log_rate - predict_log_rate(design, theta)) / state.scale[design.noise]
     loss = 0.5 * (freedom + 1) * np.log1p(z**2 / freedom)
-    pull = ((theta - state.prior.mean) / state.prior.sd) ** 2
-    return float(np.sum(design.weight * loss) + 0.5 * np.sum(pull))
+    return float(np.sum(design.weight * loss)) + state.prior.pull(theta)
 
 
 def _robust(residual: Floats, scale: Floats, freedom: float) -> Floats:
@@ -179,7 +197,7 @@ def _curvature(design: Design, state: _State, freedom: float) -> tuple[sparse.cs
     scale = state.scale[design.noise]
     w = design.weight * _robust(residual, scale, freedom) / scale**2
     weighted = jacobian.T @ sparse.diags_array(w)
-    precision = 1.0 / state.prior.sd**2
+    precision = state.prior.precision(state.theta)
     curvature = sparse.csc_array(weighted @ jacobian + sparse.diags_array(precision))
     pull = precision * (state.theta - state.prior.mean)
     return curvature, np.asarray(weighted @ residual - pull)
@@ -245,16 +263,16 @@ def _inflation(design: Design, state: _State, freedom: float) -> float:
 
 def _widened(design: Design, state: _State, used: Rows, freedom: float) -> Prior:
     """Return the prior with each group's width set to what its effects show (EM step)."""
+    prior = state.prior
     curvature, _ = _curvature(design, state, freedom)
-    variance = _variances(curvature)
-    sd = state.prior.sd.copy()
-    for group in state.prior.groups:
+    spread = (state.theta - prior.mean) ** 2 + _variances(curvature)
+    spread *= prior.precision(state.theta) * prior.sd**2
+    sd = prior.sd.copy()
+    for group in prior.groups:
         seen = np.intersect1d(group, used)
-        if seen.size < 4:
-            continue
-        spread = (state.theta[seen] - state.prior.mean[seen]) ** 2 + variance[seen]
-        sd[group] = np.clip(np.sqrt(spread.mean()), SMALLEST_WIDTH, LARGEST_WIDTH)
-    return Prior(state.prior.mean, sd, state.prior.groups)
+        if seen.size >= 4:
+            sd[group] = np.clip(np.sqrt(spread[seen].mean()), SMALLEST_WIDTH, LARGEST_WIDTH)
+    return replace(prior, sd=sd)
 
 
 def used_effects(design: Design) -> Rows:

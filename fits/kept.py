@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import os
 import tempfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -41,6 +41,7 @@ def design_digest(d: Design, prior: Prior) -> str:
         prior.mean,
         prior.sd,
         *prior.groups,
+        prior.tailed,
     )
     for array in arrays:
         found.update(np.ascontiguousarray(array).tobytes())
@@ -78,7 +79,7 @@ class Store:
             d.names,
             theta,
             np.full(theta.size, np.nan),
-            Prior(prior.mean, sd, prior.groups),
+            replace(prior, sd=sd),
             scale,
             int(ends[0]),
             int(ends[1]),

@@ -17,12 +17,16 @@ from tokcast.predictor.terms import BACKENDS
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """Prior of the effects whose names contain `mark`."""
+    """Prior of the effects whose names contain `mark`.
+
+    `tailed`: a Cauchy distribution, where most are alike and a few are far off.
+    """
 
     mark: str
     sd: float
     mean: float = 0.0
     shared: bool = False
+    tailed: bool = False
 
 
 def _backend_in(name: str) -> str:
@@ -41,12 +45,14 @@ def prior_of(names: Sequence[str], beliefs: Sequence[Belief]) -> Prior:
         np.array([b.mean for b in chosen]),
         np.array([b.sd for b in chosen]),
         tuple(np.array(rows, dtype=np.intp) for rows in groups.values()),
+        np.array([b.tailed for b in chosen], dtype=np.bool_),
     )
 
 
 WHOLE = (
-    Belief("|chipGPU=", 0.15, shared=True),
-    Belief("|chipCPU=", 0.3, shared=True),
+    # Of a chip's published machines a few are throttled, half filled or misnamed.
+    Belief("|chipGPU=", 0.15, shared=True, tailed=True),
+    Belief("|chipCPU=", 0.3, shared=True, tailed=True),
     Belief("|chiprt=", 0.08, shared=True),
     Belief("|model=", 0.06, shared=True),
     Belief("|modelbackend=", 0.05, shared=True),

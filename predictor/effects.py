@@ -326,7 +326,7 @@ def _matmul_slopes(p: str, t: Traits, run: Run) -> Iterator[Effect]:
         yield from _ram(p, t)
         return
     if b != "CUDA":
-        # CUDA's kernels multiply 8-bit integers, or sum in FP16, which GeForce cards do at full rate.
+        # CUDA kernels multiply 8-bit integers or sum in FP16: GeForce cards do both at full rate.
         yield f"{p}~matrix|{b}", t.log_matrix - 1.0
     if t.is_laptop:
         yield f"{p}|laptop|{b}", 1.0
