@@ -24,7 +24,7 @@ from tokcast.cli.commands import (
     training,
     triage,
 )
-from tokcast.cli.render import plain
+from tokcast.cli.render import plain, squeeze
 from tokcast.cli.startup import HELP_NAMES, check_repeats, hide_types, skip_adapters, usage_error
 from tokcast.predictor.errors import InputError
 
@@ -66,6 +66,8 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
+# A screenful: what was given may be longer than what is to be said of it.
+_LONGEST_LINE = 1600
 # A full disk, a quota, a device that fails: nothing that tokcast could do about its output.
 _OUTPUT_FAILS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
@@ -114,7 +116,7 @@ def _run() -> int:
     except typer.Exit as end:
         return end.exit_code
     except InputError as error:
-        print(f"tokcast: {plain(str(error))}", file=sys.stderr)
+        print(f"tokcast: {squeeze(plain(str(error)), _LONGEST_LINE)}", file=sys.stderr)
     except KeyboardInterrupt:
         return 130
     except Exception as error:
