@@ -2,21 +2,20 @@
 
 from dataclasses import replace
 
-from tokcast.cli.fitting import PlacedFit
 from tokcast.cli.options import flash_attention
+from tokcast.cli.placed_fit import PlacedFit
 from tokcast.cli.placing import Placing
-from tokcast.cli.predict import (
-    Answer,
+from tokcast.cli.predict_answer import Answer, Forecast
+from tokcast.cli.predict_notes import backend_notes, context_notes
+from tokcast.cli.predict_request import (
     Asked,
-    Forecast,
     Request,
-    backend_notes,
     check_weights,
-    context_notes,
+    context_of,
     depths_of,
-    run_of,
     workloads_of,
 )
+from tokcast.cli.running import run_of
 from tokcast.fits.placed_released import released_placed
 from tokcast.fits.released import released
 from tokcast.predictor.errors import InputError
@@ -41,7 +40,7 @@ def placed_answer(
     spec = model.spec
     asked = replace(asked, n_ubatch=min(asked.n_ubatch, placing.n_batch or asked.n_ubatch))
     depths = depths_of(spec, asked)
-    n_context = asked.n_context or max(depths) + max((*asked.n_prompts, *asked.n_gens))
+    n_context = context_of(asked, depths)
     setting = placing.setting(asked.type_k, asked.type_v, asked.n_ubatch, asked.flash_attention)
     placement = placement_of(model, placing, n_context, setting)
     words = (request.host, request.backend, request.flash_attn, request.runtime)
@@ -56,7 +55,7 @@ def placed_answer(
         *context_notes(spec, n_context),
         *placement.warnings,
         *(w for f in forecasts for w in f.prediction.warnings),
-        *backend_notes(request, run, asked.host),
+        *backend_notes(request.backend, run, asked.host),
         *asked.host_notes,
     )
     held = held_by(placement, n_context, setting, placing.machine.is_unified)

@@ -14,9 +14,9 @@ from tokcast.cli.fitting import fit
 from tokcast.cli.measured import measured_of
 from tokcast.cli.names import short_name
 from tokcast.cli.options import host_of, one_count
-from tokcast.cli.predict import run_of
 from tokcast.cli.recommend import options_of, recommend
 from tokcast.cli.render import size
+from tokcast.cli.running import run_of
 from tokcast.cli.scene import (
     Scene,
     Setting,

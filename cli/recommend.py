@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tokcast.cli.fitting import Fit, fit
-from tokcast.cli.predict import run_of
+from tokcast.cli.running import run_of
 from tokcast.cli.scene import Setting, scene_of
 from tokcast.predictor import catalogue
 from tokcast.predictor.errors import InputError

@@ -7,7 +7,7 @@ from tokcast.cli.charts.depth import Curve
 from tokcast.cli.charts.roofline import Ceiling, Point, Roofline, Slope
 from tokcast.cli.charts.scales import depths
 from tokcast.cli.names import short_name
-from tokcast.cli.predict import applied
+from tokcast.cli.running import applied
 from tokcast.fits.released import released
 from tokcast.predictor.coefficients import Coefficients
 from tokcast.predictor.curve import decode_curve

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tokcast.cli.predict import applied
+from tokcast.cli.running import applied
 from tokcast.cli.select import Selection
 from tokcast.fits.energy_released import released_energy
 from tokcast.predictor.energy import Energy, energy_of

@@ -12,8 +12,11 @@ from small_models import dense
 
 from tokcast.cli.fitting import Fit, fit, memory_notes
 from tokcast.cli.names import LONGEST, short_name
-from tokcast.cli.predict import Answer, Asked, Forecast
-from tokcast.cli.predict_report import check_command, comparison, single
+from tokcast.cli.predict_answer import Answer, Forecast
+from tokcast.cli.predict_bench import check_command
+from tokcast.cli.predict_comparison import comparison
+from tokcast.cli.predict_report import single
+from tokcast.cli.predict_request import Asked
 from tokcast.cli.progress import Progress
 from tokcast.cli.render import (
     Report,

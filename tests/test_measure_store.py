@@ -12,13 +12,9 @@ from tokcast.measurements.export import rows, to_csv
 from tokcast.measurements.importers import read_text
 from tokcast.measurements.lock import exclusive
 from tokcast.measurements.record import Task, from_json, to_json
-from tokcast.measurements.store import (
-    FILE,
-    MIGRATIONS,
-    data_folder,
-    newest_calibrations,
-    open_store,
-)
+from tokcast.measurements.store import open_store
+from tokcast.measurements.store_connection import MIGRATIONS
+from tokcast.measurements.store_file import FILE, data_folder, newest_calibrations
 from tokcast.predictor.errors import InputError
 
 TG = Task("decode", 16, 512)

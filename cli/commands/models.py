@@ -72,9 +72,10 @@ def predict(
     Example: tokcast predict qwen3-30b-a3b@Q4_K_M --host "RTX 4090" -d 0,16k
     """
     from tokcast.cli import predict as command
-    from tokcast.cli.placing import Words
+    from tokcast.cli.placement_words import Words
+    from tokcast.cli.predict_request import Request
 
-    request = command.Request(
+    request = Request(
         addresses=(*(models or ()), *(model or ()), *map(_on_hub, hf or ())),
         host=host,
         backend=backend,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tokcast.cli.api import frame, predict, select
-    from tokcast.cli.predict import Answer
+    from tokcast.cli.predict_answer import Answer
     from tokcast.cli.select import Selection
     from tokcast.predictor.errors import InputError
 

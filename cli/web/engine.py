@@ -7,17 +7,13 @@ from typing import Any
 
 from tokcast.cli.charts.depth import Curve
 from tokcast.cli.measured import measured_of
-from tokcast.cli.placing import Words
-from tokcast.cli.predict import (
-    Answer,
-    Asked,
-    Request,
-    all_host_notes,
-    answer_of,
-    is_here,
-    run_of,
-)
+from tokcast.cli.placement_words import Words
+from tokcast.cli.predict import answer_of
+from tokcast.cli.predict_answer import Answer
 from tokcast.cli.predict_data import answer_data
+from tokcast.cli.predict_notes import all_host_notes
+from tokcast.cli.predict_request import Asked, Request
+from tokcast.cli.running import is_here, run_of
 from tokcast.cli.scene import Scene, Setting, decode_depths, prefill_depths, scene_of
 from tokcast.cli.web.config import Config
 from tokcast.cli.web.library import Library, checked

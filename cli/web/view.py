@@ -7,11 +7,12 @@ from typing import Any
 from tokcast.cli.charts.depth import Curve, draw_depth
 from tokcast.cli.charts.roofline import Point, Roofline, draw_roofline
 from tokcast.cli.charts.theme import theme_of
-from tokcast.cli.fitting import Fit, PlacedFit
+from tokcast.cli.fitting import Fit
 from tokcast.cli.names import short_name
-from tokcast.cli.predict import Answer
+from tokcast.cli.placed_fit import PlacedFit
+from tokcast.cli.predict_answer import Answer
+from tokcast.cli.predict_bench import check_command
 from tokcast.cli.predict_data import answer_data
-from tokcast.cli.predict_report import check_command
 from tokcast.cli.scene import (
     Scene,
     roofline_of,
