@@ -181,7 +181,7 @@ def test_typer_without_its_inner_parts_still_works(monkeypatch: pytest.MonkeyPat
 
 def test_every_parameter_is_passed_through() -> None:
     """An option of another kind would silently arrive as text."""
-    command = app.typer.main.get_command(app.app)
+    command = app.typer.main.get_command(app.application())
     kinds = {p.type_descriptor.annotation for p in startup._parameters(command)}
     assert kinds <= set(startup.PLAIN)
 

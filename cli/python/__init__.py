@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 __all__ = ["Answer", "InputError", "Selection", "frame", "predict", "select"]
 
 _HOMES = {
-    "Answer": "tokcast.cli.predict",
+    "Answer": "tokcast.cli.predict_answer",
     "InputError": "tokcast.predictor.errors",
     "Selection": "tokcast.cli.select",
     "frame": "tokcast.cli.api",
