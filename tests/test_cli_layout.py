@@ -38,6 +38,8 @@ from tokcast.predictor.model import model_spec
 from tokcast.predictor.prediction import Bound, ComponentTime, Prediction
 from tokcast.predictor.terms import Run
 
+pytestmark = pytest.mark.usefixtures("eighty_columns")
+
 GIB = 1024.0**3
 HOST = Host("Chip", "NVIDIA", "discrete_gpu", "A", 1e12, memory_bytes=8 * GIB)
 SPEC = replace(
@@ -49,11 +51,6 @@ SPEC = replace(
     source="model-8b@Q4_K_M",
     warnings=(),
 )
-
-
-@pytest.fixture(autouse=True)
-def _eighty_columns(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "80")
 
 
 def prediction(
