@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from operator import attrgetter
@@ -255,8 +255,3 @@ def _observation(rows: list[Measurement], facts: Facts, run: Run) -> Observation
         sources=frozenset(m.source for m in rows),
         is_suite=first.is_suite,
     )
-
-
-def of_phase(observations: Iterable[Observation], phase: str) -> Iterator[Observation]:
-    """Yield the observations of one phase."""
-    return (o for o in observations if o.phase == phase)

@@ -5,12 +5,7 @@ from dataclasses import dataclass
 
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.quants import bits_per_weight
-from tokcast.predictor.spec import Layer, ModelSpec
-
-
-def default_cache_type(spec: ModelSpec) -> str:
-    """Return the type keys and values are kept in unless asked otherwise."""
-    return "BF16" if spec.format == "mlx" else "F16"
+from tokcast.predictor.spec import Layer
 
 
 def cache_bytes(type_name: str) -> float:

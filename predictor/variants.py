@@ -17,8 +17,9 @@ from tokcast.predictor.header import Tensor, Value
 from tokcast.predictor.keys import Keys
 from tokcast.predictor.metadata import metadata
 from tokcast.predictor.model import shown_metadata, warn_of_architecture
-from tokcast.predictor.quantize import traits_of, treatment_of
+from tokcast.predictor.quantize import traits_of
 from tokcast.predictor.quantize_counts import Counts, Place, Rules, is_fixed, places
+from tokcast.predictor.quantize_roles import treatment_of
 from tokcast.predictor.quantize_rules import FILE_TYPES
 from tokcast.predictor.shapes import in_block, outside
 from tokcast.predictor.spec import Component, Layer, ModelSpec, WeightGroup

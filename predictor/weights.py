@@ -9,7 +9,6 @@ from tokcast.predictor.spec import Component, WeightGroup
 # Block number → tensor name inside the block → tensor.
 Blocks = Mapping[int, Mapping[str, Tensor]]
 
-LARGEST_BLOCK = 99_999
 _VISION = ("v.", "a.", "mm.", "vision_", "audio_", "multi_modal_projector.", "resampler.")
 TABLES = frozenset(
     {

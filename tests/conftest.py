@@ -1,4 +1,4 @@
-"""What no test may see of the machine it runs on: figures and calibrations kept there."""
+"""What tests see of the machine they run on: none of its figures, and a home of their own."""
 
 from pathlib import Path
 

@@ -13,7 +13,7 @@ from tokcast.hosts.registry import chip
 pytestmark = pytest.mark.usefixtures("empty_home", "eighty_columns")
 
 
-# predict: hosts
+# Named, given, detected
 @pytest.mark.parametrize(
     ("typed", "name"),
     [
@@ -114,7 +114,7 @@ def test_this_very_machine_is_looked_at() -> None:
     assert set(data) == {"hosts", "memory_bytes", "notes"}
 
 
-# hosts, inspect, doctor
+# The commands on hosts
 def test_hosts_detect(monkeypatch: pytest.MonkeyPatch) -> None:
     detection(monkeypatch, "NVIDIA GeForce RTX 3090")
     assert (

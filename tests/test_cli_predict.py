@@ -12,7 +12,6 @@ from oracles import GEMMA, real
 pytestmark = pytest.mark.usefixtures("empty_home", "eighty_columns")
 
 
-# predict: what is asked for
 def test_default_tests() -> None:
     assert labels(MODEL, *RTX) == [
         "pp512",

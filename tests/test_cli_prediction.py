@@ -27,7 +27,6 @@ GEOMETRY = {
 }
 
 
-# predict: what comes out
 @pytest.mark.parametrize("host", ["RTX 4090", "M4 Max 40-core", "Ryzen AI Max+ 395"])
 @pytest.mark.parametrize("model", ["llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v3"])
 def test_a_default_prediction_fits_one_screen(model: str, host: str) -> None:

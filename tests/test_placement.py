@@ -101,7 +101,7 @@ def test_experts_of_the_first_layers_stay_in_main_memory() -> None:
     experts = sum(x.tensor.n_bytes for x in QWEN.items if x.is_expert and x.layer < 10)
     assert loads[1].expert_bytes == experts
     # Of 128 experts a token reads 8.
-    assert loads[1].active_expert_bytes == experts * 8 / 128
+    assert loads[1].active_bytes == experts * 8 / 128
     assert set(p.layer_devices) == {0}
 
 
