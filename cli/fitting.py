@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from tokcast.cli.render import count, size
 from tokcast.predictor.host import Host
-from tokcast.predictor.memory import LONGEST, MemoryUse, largest_context, memory
+from tokcast.predictor.memory import LONGEST, MemoryUse, Setting, largest_context, memory
 from tokcast.predictor.spec import ModelSpec
 
 # What an operating system and its programs keep of a memory shared with the accelerator.
@@ -59,24 +59,13 @@ class Fit:
         return f"Does not fit: {need}, {there} usable{shorter}"
 
 
-def fit(
-    spec: ModelSpec,
-    host: Host,
-    n_context: int,
-    *,
-    type_k: str,
-    type_v: str,
-    n_ubatch: int,
-    flash_attention: bool,
-) -> Fit:
+def fit(spec: ModelSpec, host: Host, n_context: int, setting: Setting) -> Fit:
     """Return whether a context fits the host; raises InputError as `memory` does."""
     available = available_bytes(host)
-    use = memory(spec, n_context, type_k, type_v, n_ubatch, flash_attention)
+    use = memory(spec, n_context, setting)
     largest = None
     if available is not None:
-        largest = largest_context(
-            spec, available, type_k, type_v, n_ubatch, flash_attention, is_unified=host.is_unified
-        )
+        largest = largest_context(spec, available, setting, is_unified=host.is_unified)
     return Fit(use, n_context, host.is_unified, available, largest)
 
 

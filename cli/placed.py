@@ -21,7 +21,7 @@ from tokcast.fits.released import released
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.header import Header
 from tokcast.predictor.ledger import Workload
-from tokcast.predictor.memory import LONGEST, PADDING, Setting, memory
+from tokcast.predictor.memory import LONGEST, PADDING, Setting, longest_context, memory
 from tokcast.predictor.placement.fit import fit
 from tokcast.predictor.placement.inventory import Inventory
 from tokcast.predictor.placement.memory import device_memory, fits
@@ -114,29 +114,17 @@ def speed_of(placement: Placement, load: Workload, run: Run) -> Speed:
 
 def held_by(placement: Placement, n_context: int, setting: Setting, is_unified: bool) -> PlacedFit:
     """Return what every device holds, and the longest context that this placement allows."""
-    use = memory(
-        placement.spec,
-        n_context,
-        setting.type_k,
-        setting.type_v,
-        setting.n_ubatch,
-        setting.flash_attention,
-        setting.swa_full,
-        setting.n_sequences,
-    )
+    use = memory(placement.spec, n_context, setting)
     devices = device_memory(placement, n_context, setting)
     longest = _longest(placement, setting, is_unified)
     return PlacedFit(devices, use, n_context, is_unified, longest)
 
 
 def _longest(placement: Placement, setting: Setting, is_unified: bool) -> int | None:
-    limit = min(placement.spec.context_length or LONGEST, LONGEST)
-    good, bad = 0, limit // PADDING + 1
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        held = device_memory(placement, middle * PADDING, setting)
-        if fits(held, is_unified) is False:
-            bad = middle
-        else:
-            good = middle
-    return good * PADDING or None
+    def holds(n_context: int) -> bool:
+        held = device_memory(placement, n_context, setting)
+        return fits(held, is_unified) is not False
+
+    # Whole blocks within what the model was trained for.
+    limit = min(placement.spec.context_length or LONGEST, LONGEST) // PADDING * PADDING
+    return longest_context(limit, holds) or None

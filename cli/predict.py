@@ -53,7 +53,7 @@ def answer_of(spec: ModelSpec, address: str, request: Request, asked: Asked) -> 
     depths = depths_of(spec, asked)
     forecasts, energy = _forecasts(spec, asked, run, found, depths)
     n_context = context_of(asked, depths)
-    memory = _memory(spec, asked, n_context)
+    memory = fit(spec, asked.host, n_context, asked.setting)
     warnings = (
         *spec.warnings,
         *context_notes(spec, n_context),
@@ -91,18 +91,6 @@ def _forecasts(
     from tokcast.cli.predict_energy import with_energy
 
     return with_energy(forecasts, asked.host, run.backend, asked.energy, applied.own_power)
-
-
-def _memory(spec: ModelSpec, asked: Asked, n_context: int) -> Fit:
-    return fit(
-        spec,
-        asked.host,
-        n_context,
-        type_k=asked.type_k,
-        type_v=asked.type_v,
-        n_ubatch=asked.n_ubatch,
-        flash_attention=asked.flash_attention,
-    )
 
 
 def _host_notes(asked: Asked, applied: Applied) -> tuple[str, ...]:

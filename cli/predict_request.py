@@ -11,6 +11,7 @@ from tokcast.hosts.parts import has_parts
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Workload
+from tokcast.predictor.memory import Setting
 from tokcast.predictor.spec import ModelSpec
 
 if TYPE_CHECKING:
@@ -70,6 +71,11 @@ class Asked:
     load: "TaskLoad | None" = None
     energy: "EnergyAsked | None" = None
     placing: "Placing | None" = None
+
+    @property
+    def setting(self) -> Setting:
+        """Return how caches are kept on one device."""
+        return Setting(self.type_k, self.type_v, self.n_ubatch, self.flash_attention)
 
 
 def parse(request: Request) -> Asked:

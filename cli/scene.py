@@ -13,6 +13,7 @@ from tokcast.predictor.coefficients import Coefficients
 from tokcast.predictor.curve import decode_curve
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Phase, Workload
+from tokcast.predictor.memory import Setting as MemorySetting
 from tokcast.predictor.prediction import Prediction
 from tokcast.predictor.roofline import Question, predict, tokens_of
 from tokcast.predictor.spec import ModelSpec
@@ -48,6 +49,11 @@ class Setting:
     def is_flash(self) -> bool:
         """Return whether flash attention is on, as runtimes leave it unless told otherwise."""
         return self.flash_attention is not False
+
+    @property
+    def memory(self) -> MemorySetting:
+        """Return how caches are kept."""
+        return MemorySetting(self.type_k, self.type_v, self.n_ubatch, self.is_flash)
 
     def workload(self, phase: Phase) -> Workload:
         """Return one phase's workload; decode is stood for by its middle token."""

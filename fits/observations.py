@@ -18,7 +18,7 @@ from tokcast.predictor.catalogue import header
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Work, Workload, ledger
-from tokcast.predictor.memory import memory
+from tokcast.predictor.memory import Setting, memory
 from tokcast.predictor.model import model_spec
 from tokcast.predictor.roofline import ceiling_tok_per_s, tokens_of
 from tokcast.predictor.spec import ModelSpec
@@ -149,7 +149,7 @@ def _need_bytes(model_id: str, file_type: str, loads: tuple[Workload, ...]) -> f
         (w.n_depth + (w.n_prompt if w.phase == "prefill" else 0) for w in loads), default=0
     )
     load = loads[0] if loads else Workload("decode")
-    use = memory(spec, max(longest, 1), type_k=load.type_k, type_v=load.type_v)
+    use = memory(spec, max(longest, 1), Setting(load.type_k, load.type_v))
     return use.weights_bytes + use.kv_bytes + BUFFERS_BYTES
 
 

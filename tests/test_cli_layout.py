@@ -16,6 +16,7 @@ from tokcast.cli.render import (
     render,
 )
 from tokcast.predictor.host import Host
+from tokcast.predictor.memory import Setting
 from tokcast.predictor.model import model_spec
 from tokcast.predictor.prediction import Bound, ComponentTime, Prediction
 from tokcast.predictor.terms import Run
@@ -81,7 +82,7 @@ def answer(
         Forecast(0, 16384, prediction("prefill", 3000.2, 16384, 512, "compute")),
         Forecast(128, 16384, prediction("decode", decode / 1.5, n_depth=16448)),
     )
-    fitted = fit(SPEC, host, 16896, type_k="F16", type_v="F16", n_ubatch=512, flash_attention=True)
+    fitted = fit(SPEC, host, 16896, Setting())
     use = replace(fitted.use, weights_device_bytes=need, kv_bytes=0.0, compute_device_bytes=0.0)
     shown = Fit(use, 16896, False, fitted.available_bytes, 131072)
     spec = replace(SPEC, name=name)
@@ -133,12 +134,7 @@ def test_memory_that_is_not_known() -> None:
 
 def test_the_largest_of_several_memories_is_assumed_and_named() -> None:
     sold = replace(HOST, memory_bytes=None, memory_options_bytes=(48 * GIB, 128 * GIB))
-    assert (
-        fit(
-            SPEC, sold, 512, type_k="F16", type_v="F16", n_ubatch=512, flash_attention=True
-        ).available_bytes
-        == 128 * GIB
-    )
+    assert fit(SPEC, sold, 512, Setting()).available_bytes == 128 * GIB
     assert memory_notes(sold) == (
         "sold with 48/128 GiB, of which the largest is assumed; --memory says otherwise",
     )
@@ -147,10 +143,10 @@ def test_the_largest_of_several_memories_is_assumed_and_named() -> None:
 
 def test_a_shared_memory_is_not_all_there_for_the_model() -> None:
     apple = replace(HOST, kind="apple_soc")
-    fitted = fit(SPEC, apple, 512, type_k="F16", type_v="F16", n_ubatch=512, flash_attention=True)
+    fitted = fit(SPEC, apple, 512, Setting())
     assert fitted.available_bytes == 6 * GIB
     two = replace(HOST, n_devices=2)
-    fitted = fit(SPEC, two, 512, type_k="F16", type_v="F16", n_ubatch=512, flash_attention=True)
+    fitted = fit(SPEC, two, 512, Setting())
     assert fitted.available_bytes == 16 * GIB
 
 

@@ -173,7 +173,7 @@ def test_memory_on_one_card_is_that_of_the_plain_estimate() -> None:
     for m in (QWEN, LLAMA, OSS, GEMMA):
         for n, how in ((4096, Setting()), (65536, Setting("Q8_0", "Q8_0"))):
             card, main = device_memory(place(m, ONE), n, how)
-            use = memory(m.spec, n, how.type_k, how.type_v)
+            use = memory(m.spec, n, Setting(how.type_k, how.type_v))
             assert card.total_bytes == use.device_bytes
             assert main.total_bytes == use.host_bytes
 
