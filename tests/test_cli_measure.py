@@ -2,12 +2,13 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_tools import good, refused, run
-from measured import SETUP, FakeRuntime, Speed
+from measured import CHIP, SETUP, FakeRuntime, Speed
 
 from tokcast.cli import calibrate as calibrate_module
 from tokcast.cli import measure as measure_module
@@ -22,24 +23,11 @@ from tokcast.measurements.runners.rates import Rate
 from tokcast.measurements.synthetic import Shape, shaped, write
 from tokcast.predictor.catalogue import header
 from tokcast.predictor.header import Header
-from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Workload
 from tokcast.predictor.model import model_spec
 from tokcast.predictor.roofline import Question, predict
 
-HOST = Host(
-    name="Test Chip",
-    vendor="AMD",
-    kind="cpu",
-    architecture="Zen 4",
-    bytes_per_s=70e9,
-    memory_bytes=32 * 2**30,
-    fp32_flops_per_s=1e12,
-    int8_ops_per_s=1e14,
-    n_cores=8,
-    memory_type="DDR5",
-    confidence="low",
-)
+HOST = replace(CHIP, bytes_per_s=70e9, confidence="low")
 ITEMS = tuple(
     Item(
         name,

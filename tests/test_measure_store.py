@@ -74,15 +74,20 @@ def test_a_newer_store_is_left_alone(tmp_path: Path) -> None:
         open_store(tmp_path)
 
 
-@pytest.mark.parametrize("where", ["head", "middle"])
-def test_a_damaged_store_is_put_aside_and_the_next_run_goes_on(tmp_path: Path, where: str) -> None:
-    store = open_store(tmp_path)
+def filled(folder: Path) -> tuple[Path, bytearray]:
+    """Return the file of a closed store of thirty runs, and its bytes to spoil."""
+    store = open_store(folder)
     for _ in range(30):
         store.add(run({TG: 20.0, PP: 300.0}))
     store._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     store.close()
-    path = tmp_path / FILE
-    data = bytearray(path.read_bytes())
+    path = folder / FILE
+    return path, bytearray(path.read_bytes())
+
+
+@pytest.mark.parametrize("where", ["head", "middle"])
+def test_a_damaged_store_is_put_aside_and_the_next_run_goes_on(tmp_path: Path, where: str) -> None:
+    path, data = filled(tmp_path)
     at = 0 if where == "head" else 4096 * 3
     data[at : at + 3000] = b"\xff" * 3000
     path.write_bytes(data)
@@ -95,13 +100,7 @@ def test_a_damaged_store_is_put_aside_and_the_next_run_goes_on(tmp_path: Path, w
 
 
 def test_what_can_be_read_of_a_damaged_store_is_taken_over(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
-    for _ in range(30):
-        store.add(run({TG: 20.0, PP: 300.0}))
-    store._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    store.close()
-    path = tmp_path / FILE
-    data = bytearray(path.read_bytes())
+    path, data = filled(tmp_path)
     data[-5000:-1000] = b"\xff" * 4000
     path.write_bytes(data)
     again = open_store(tmp_path)
