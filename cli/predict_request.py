@@ -53,6 +53,11 @@ class Request:
     power_limit: str | None = None
     placement: Words = field(default_factory=Words)
 
+    @property
+    def asks_energy(self) -> bool:
+        """Return whether energy is asked for, if only by what it would cost or emit."""
+        return self.energy or (self.price, self.grid, self.power_limit) != (None, None, None)
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -110,7 +115,7 @@ def _where(request: Request) -> "tuple[Host, tuple[str, ...], Placing | None]":
         host, notes = host_of(*given)
         if host.n_devices == 1 and not request.placement.is_any:
             return host, notes, None
-    if request.energy or request.workload or request.trace:
+    if request.asks_energy or request.workload or request.trace:
         raise InputError(
             "--energy, --workload and --trace are of a model on one device; leave out what places"
             " it over several"
@@ -130,12 +135,11 @@ def _load(request: Request) -> "TaskLoad | None":
 
 
 def _energy(request: Request) -> "EnergyAsked | None":
-    words = (request.price, request.grid, request.power_limit)
-    if not request.energy and words == (None, None, None):
+    if not request.asks_energy:
         return None
     from tokcast.cli.predict_energy import asked_of
 
-    return asked_of(request.energy, *words)
+    return asked_of(request.energy, request.price, request.grid, request.power_limit)
 
 
 def depths_of(spec: ModelSpec, asked: Asked) -> tuple[int, ...]:
