@@ -64,17 +64,28 @@ class Geometry:
         if not _has_attention(block) or (mixer == "linear" and "ssm_conv1d.weight" not in block):
             return plain
         has_kv = self._first_reusing is None or index < self._first_reusing
-        row = rows(block, "indexer.attn_k.weight") or rows(block, "indexer.k_proj.weight")
-        n_index_head = (self._keys.count("attention.indexer.head_count") or 0) if row else 0
+        attending = replace(self._attending(plain, block), has_kv=has_kv)
+        if "attn_compressor_kv.weight" in block:
+            ratio = self._keys.at("attention.compress_ratios", index) or 0
+            attending = replace(attending, compress_ratio=ratio)
+        return self._indexed(attending, block)
+
+    def _indexed(self, layer: Layer, block: Block) -> Layer:
+        """Return a layer with its indexer, if it has one."""
+        row, keys = _index_row(block), self._keys
+        if not row:
+            return layer
+        # Blocks of positions are picked, or rows that stand for several.
+        n_each = keys.count("attention.indexer.block_size") or layer.compress_ratio
         return replace(
-            self._attending(plain, block),
-            has_kv=has_kv,
+            layer,
             index_length=row,
-            n_index_head=n_index_head,
+            n_index_head=keys.count("attention.indexer.head_count") or 0,
+            n_picked=n_each * (keys.count("attention.indexer.top_k") or 0),
         )
 
     def _attending(self, plain: Layer, block: Block) -> Layer:
-        latent = self._latent(plain.index, block)
+        latent = self._latent(plain.index, block) or self._shared_row(plain.index, block)
         window = self._windows.at(plain.index)
         kind: AttentionKind = "full" if window is None else "sliding"
         heads = latent or self._heads(plain.index, block, is_sliding=window is not None)
@@ -102,6 +113,12 @@ class Geometry:
         rank = columns(block, "attn_kv_a_norm.weight")
         rank = rank or self._keys.count("attention.kv_lora_rank") or row
         return Heads(max(n_head, 1), 1, row, min(rank, row))
+
+    def _shared_row(self, index: int, block: Block) -> Heads | None:
+        """Return the one row that all heads take as key and as value, if the block has such."""
+        row = rows(block, "attn_kv.weight")
+        n_head = self._keys.at("attention.head_count", index)
+        return Heads(n_head, 1, row, row) if row and n_head else None
 
     def _heads(self, index: int, block: Block, is_sliding: bool) -> Heads:
         told = self._told_heads(index, block, is_sliding)
@@ -168,6 +185,14 @@ class Geometry:
             self.is_guessed = True
             used = n_expert
         return n_expert, used
+
+
+def _index_row(block: Block) -> int:
+    """Return the numbers of an indexer's key, 0 if the block has no indexer."""
+    for name in ("indexer.attn_k.weight", "indexer.k_proj.weight"):
+        if name in block:
+            return rows(block, name)
+    return columns(block, "indexer_compressor_norm.weight")
 
 
 def _has_attention(block: Block) -> bool:

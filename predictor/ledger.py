@@ -61,10 +61,14 @@ def compile_decode(
 
 @dataclass(frozen=True, slots=True)
 class LedgerPlan:
-    """A model's ledger with types settled and layers added up; made by `compile_ledger`."""
+    """A model's ledger with types settled and layers added up; made by `compile_ledger`.
+
+    `token_spans` stand for `spans` where one token is run alone.
+    """
 
     groups: tuple[WeightGroup, ...]
     spans: tuple[Span, ...]
+    token_spans: tuple[Span, ...]
     type_k: str
     type_v: str
     flash_attention: bool
@@ -116,7 +120,7 @@ class LedgerPlan:
         """Return the work of attention: what grows with the depth."""
         n_full, n_rest = divmod(n_token, n_ubatch)
         k_bytes = v_bytes = k_flops = v_flops = scores = 0.0
-        for span in self.spans:
+        for span in self.spans if n_token > 1 else self.token_spans:
             # Query t of the prompt sees the positions before it and itself, up to the window.
             pairs = capped_sum(n_depth + 1, 1, n_token, span.window)
             # A micro-batch of u reads the positions of all its queries once.
@@ -188,6 +192,10 @@ def compile_ledger(
     return LedgerPlan(
         groups=spec.groups,
         spans=spans(attending, k_size, v_size),
+        # llama.cpp gathers the picked rows for single tokens, and masks the others in batches.
+        token_spans=spans(
+            attending, k_size, v_size, is_picking=flash_attention and spec.format == "gguf"
+        ),
         type_k=type_k,
         type_v=type_v,
         flash_attention=flash_attention,

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Self
 
-from tokcast.predictor.cache import cache_bytes, k_row, v_row
+from tokcast.predictor.cache import cache_bytes, far_row, near_row, v_row
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.ledger import F32_BYTES, Workload
 from tokcast.predictor.spec import Layer, ModelSpec
@@ -185,8 +185,10 @@ def layer_caches(
             values = v_row(layer)
             if values and not setting.flash_attention:
                 values = widest
-            row = k_row(layer) * k_size + values * v_size
-            kept = row * cells_of(layer, n_context, setting) * setting.n_sequences
+            row = near_row(layer) * k_size + values * v_size
+            kept = row * cells_of(layer, n_context, setting)
+            kept += far_row(layer) * k_size * padded(n_context // setting.n_sequences)
+            kept *= setting.n_sequences
         found.append((kept, float(F32_BYTES * layer.state_elements * setting.n_sequences)))
     return tuple(found)
 
@@ -197,8 +199,9 @@ def _tied_table_bytes(spec: ModelSpec) -> float:
 
 
 def mask_bytes(spec: ModelSpec, n_context: int, n_query: int, setting: Setting) -> float:
-    """Return the size of attention masks: one for full layers, one for sliding ones."""
+    """Return the size of attention masks: one for each number of cells that layers look over."""
     cells = {cells_of(x, n_context, setting) for x in spec.layers if x.attention != "none"}
+    cells |= {padded(n_context) // x.compress_ratio for x in spec.layers if x.compress_ratio}
     size = 2 if setting.flash_attention else F32_BYTES
     return float(size * n_query * sum(cells))
 

@@ -70,6 +70,15 @@ def test_layers_that_reuse_a_cache_have_none() -> None:
     assert memory(spec, 32768).kv_bytes == 2048 * (16 * 1024 + 4 * 32768)
 
 
+def test_rows_that_stand_for_several_positions() -> None:
+    """DeepSeek V4 Flash: 43 windows of 128 + 512 cells, then a row for 4 or for 128 positions."""
+    spec = model_spec(catalogue.header("deepseek-v4-flash", "Q4_K_M"))
+    windows, n = 43 * 512 * 2 * 768, 2**20
+    rows_of_4, rows_of_128 = 21 * (512 + 128) * 2 * n // 4, 20 * 512 * 2 * n // 128
+    assert memory(spec, n).kv_bytes == windows + rows_of_4 + rows_of_128
+    assert memory(spec, n, Setting("Q8_0")).kv_bytes == memory(spec, n).kv_bytes * 34 / 64
+
+
 def test_recurrent_state_does_not_grow() -> None:
     spec = SPECS["qwen3.5-4b"]
     expected = 4 * sum(x.state_elements for x in spec.layers)

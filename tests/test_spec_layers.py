@@ -32,6 +32,9 @@ GEOMETRY = {
         ("sliding", "none", 40, 8, 128, 128, 8192): 36,
         ("full", "none", 40, 8, 128, 128, None): 12,
     },
+    # one row of 512 that all heads take as key and as value
+    "deepseek-v4-flash": {("mla", "none", 64, 1, 512, 512, 128): 43},
+    "minimax-m3": {("full", "none", 64, 4, 128, 128, None): 60},
     "deepseek-v3": {("mla", "none", 128, 1, 576, 512, None): 61},
     # before llama.cpp absorbed the projections, all 128 heads were cached
     "deepseek-v3-kvb": {("full", "none", 128, 128, 192, 128, None): 61},
