@@ -12,8 +12,9 @@ from dataclasses import asdict, dataclass, replace
 
 from tokcast.measurements.protocol import Rule
 from tokcast.measurements.record import Task
-from tokcast.measurements.synthetic import Shape, need_bytes, shaped
+from tokcast.measurements.synthetic import need_bytes
 from tokcast.measurements.synthetic_mlx import MlxShape
+from tokcast.measurements.synthetic_shape import Shape, shaped
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.header import Header
 from tokcast.predictor.ledger import Workload, ledger

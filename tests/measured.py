@@ -6,7 +6,7 @@ from tokcast.measurements.calibration_run import Place, facts, record
 from tokcast.measurements.launch import Launch
 from tokcast.measurements.record import ModelFacts, RunRecord, Sample, Series, Setup, Task
 from tokcast.measurements.runners.job import Job
-from tokcast.measurements.synthetic import Shape, shaped
+from tokcast.measurements.synthetic_shape import Shape, shaped
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.header import Header
 from tokcast.predictor.host import Host

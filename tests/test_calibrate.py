@@ -20,7 +20,7 @@ from tokcast.measurements.importers import read_file
 from tokcast.measurements.plan import make as make_plan
 from tokcast.measurements.plan import parse_budget
 from tokcast.measurements.record import Task
-from tokcast.measurements.synthetic import Shape, shaped
+from tokcast.measurements.synthetic_shape import Shape, shaped
 from tokcast.predictor.coefficients import Coefficients
 from tokcast.predictor.effects import Shape as EffectShape
 from tokcast.predictor.effects import own_effects

@@ -11,6 +11,7 @@ from cli_tools import good, refused, run
 from measured import CHIP, SETUP, FakeRuntime, Speed
 
 from tokcast.cli import calibrate as calibrate_module
+from tokcast.cli import calibrate_probe
 from tokcast.cli import measure as measure_module
 from tokcast.cli.measuring import Engine
 from tokcast.fits.calibrated import run_here
@@ -20,7 +21,8 @@ from tokcast.measurements.plan import Item
 from tokcast.measurements.probe import Peaks
 from tokcast.measurements.record import Task
 from tokcast.measurements.runners.rates import Rate
-from tokcast.measurements.synthetic import Shape, shaped, write
+from tokcast.measurements.synthetic import write
+from tokcast.measurements.synthetic_shape import Shape, shaped
 from tokcast.predictor.catalogue import header
 from tokcast.predictor.header import Header
 from tokcast.predictor.ledger import Workload
@@ -78,9 +80,9 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     for module in (measure_module, calibrate_module):
         monkeypatch.setattr(module, "engine_of", lambda *_: fake)
     monkeypatch.setattr(calibrate_module, "detected", lambda _: HOST)
-    monkeypatch.setattr(calibrate_module, "probe", lambda n: Peaks(n, 6e10, 0.02, 6e10, 5e11, 0.01))
+    monkeypatch.setattr(calibrate_probe, "probe", lambda n: Peaks(n, 6e10, 0.02, 6e10, 5e11, 0.01))
     kernels = ("CPU", (Rate("Q8_0", 5e10, 4e11, 0.03),))
-    monkeypatch.setattr(calibrate_module, "rates", lambda *_: kernels)
+    monkeypatch.setattr(calibrate_probe, "rates", lambda *_: kernels)
     monkeypatch.setattr(plan_module, "_items", lambda _: iter(ITEMS))
     monkeypatch.setattr(
         "tokcast.hosts.detect.detect",
@@ -313,6 +315,20 @@ def test_results_of_others_can_stand_in(engine: FakeEngine, tmp_path: Path) -> N
         json.dumps([{**r, "gpu_info": "NVIDIA GeForce RTX 4090", "backends": "CUDA"} for r in rows])
     )
     assert "no figure of Test Chip with CUDA to use" in refused("calibrate", "--with", gpu)
+
+
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        (("--refit", "--with", "a.json"), "--refit and --with: expected one of them"),
+        (("--plan", "--refit"), "--refit and --plan: expected one of them"),
+        (("--host", "RTX 4090"), "--host 'RTX 4090': says what the figures of --with are of"),
+    ],
+)
+def test_flags_that_would_be_passed_over(
+    engine: FakeEngine, args: tuple[str, ...], line: str
+) -> None:
+    assert line in refused("calibrate", *args)
 
 
 def test_nothing_to_refit(engine: FakeEngine) -> None:

@@ -11,8 +11,9 @@ from tokcast.measurements.protocol import Rule
 from tokcast.measurements.record import Task
 from tokcast.measurements.runners.job import Job, Settings
 from tokcast.measurements.store import Store, open_store
-from tokcast.measurements.synthetic import NoRoomError, Shape
+from tokcast.measurements.synthetic import NoRoomError
 from tokcast.measurements.synthetic_mlx import MlxShape
+from tokcast.measurements.synthetic_shape import Shape
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.header import Header
 

@@ -20,8 +20,9 @@ from tokcast.measurements.record import Task
 from tokcast.measurements.runners.job import Job, Settings
 from tokcast.measurements.runners.llama_bench import launch_bench
 from tokcast.measurements.store import open_store
-from tokcast.measurements.synthetic import Shape, clone, shaped, write
+from tokcast.measurements.synthetic import write
 from tokcast.measurements.synthetic_mlx import MlxShape, write_folder
+from tokcast.measurements.synthetic_shape import Shape, clone, shaped
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.sources import open_model
 
