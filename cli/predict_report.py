@@ -33,7 +33,8 @@ def single(a: Answer, explain: bool) -> Report:
     if a.tasks is not None:
         from tokcast.cli.tasks_report import task_report
 
-        return task_report(a, a.tasks, _verdict(a)[0], (*noted(a.warnings), *source_notes(a)))
+        notes = (*energy_notes_of(a), *noted(a.warnings), *source_notes(a))
+        return task_report(a, a.tasks, _verdict(a)[0], notes)
     return Report(
         verdict=_verdict(a),
         tables=tuple(_tables(a, explain)),
