@@ -17,7 +17,7 @@ from tokcast.cli.measuring import Engine
 from tokcast.fits.calibrated import run_here
 from tokcast.fits.released import released
 from tokcast.measurements import plan as plan_module
-from tokcast.measurements.plan import Item
+from tokcast.measurements.plan_items import Item
 from tokcast.measurements.probe import Peaks
 from tokcast.measurements.record import Task
 from tokcast.measurements.runners.rates import Rate

@@ -6,7 +6,8 @@ import pytest
 from measured import PLACE, FakeRuntime
 
 from tokcast.measurements.calibration_run import FOLDER, calibrate, resume_or_start
-from tokcast.measurements.plan import Item, Launch, Plan
+from tokcast.measurements.plan import Launch, Plan
+from tokcast.measurements.plan_items import Item
 from tokcast.measurements.protocol import Rule
 from tokcast.measurements.record import Task
 from tokcast.measurements.runners.job import Job, Settings

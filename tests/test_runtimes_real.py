@@ -206,11 +206,11 @@ def test_a_clone_is_as_fast_as_the_real_model(tmp_path: Path) -> None:
 
 def _calibrate(data: Path, scratch: Path) -> subprocess.Popen[str]:
     code = (
-        "import tokcast.measurements.plan as p; from tokcast.measurements.plan import *\n"
+        "import tokcast.measurements.plan as p; from tokcast.measurements.plan_items import *\n"
         "tests = (Task('decode', 4), Task('prefill', 16))\n"
         "S = lambda t, n: Shape(t, n, 256, 256, 4, 2, n_vocab=256)\n"
         "items = [Item(f'i{n}{t}', S(t, n), tests) for n in (1, 2, 3) for t in ('Q8_0', 'Q4_0')]\n"
-        "p._items = lambda _: iter(items)\n"
+        "p.gguf_items = lambda _: iter(items)\n"
         "import tokcast.cli.calibrate as c; c.LEAST_CLEAN = 0.0\n"
         "from tokcast.cli.app import main; main()"
     )
