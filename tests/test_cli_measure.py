@@ -83,7 +83,7 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     monkeypatch.setattr(calibrate_probe, "probe", lambda n: Peaks(n, 6e10, 0.02, 6e10, 5e11, 0.01))
     kernels = ("CPU", (Rate("Q8_0", 5e10, 4e11, 0.03),))
     monkeypatch.setattr(calibrate_probe, "rates", lambda *_: kernels)
-    monkeypatch.setattr(plan_module, "_items", lambda _: iter(ITEMS))
+    monkeypatch.setattr(plan_module, "gguf_items", lambda _: iter(ITEMS))
     monkeypatch.setattr(
         "tokcast.hosts.detect.detect",
         lambda: __import__("types").SimpleNamespace(
