@@ -35,12 +35,12 @@ def speed(header: Header, test: Task) -> float:
 
 
 def go(
-    store: Store, tmp_path: Path, runtime: object, budget: float = 100.0, **more: object
+    store: Store, tmp_path: Path, runtime: object, asked: Plan | None = None, **more: object
 ) -> object:
-    session = resume_or_start(store, plan(budget))
+    asked = asked or plan()
     return calibrate(
-        plan(budget),
-        session,
+        asked,
+        resume_or_start(store, asked),
         store,
         PLACE,
         SETTINGS,
@@ -152,7 +152,7 @@ def test_the_budget_ends_it_first_launches_get_half_as_much_again(tmp_path: Path
         now[0] += 5.0
         return runtime(job)
 
-    go(open_store(tmp_path / "data"), tmp_path, slow, budget=12.0, clock=lambda: now[0])
+    go(open_store(tmp_path / "data"), tmp_path, slow, asked=plan(12.0), clock=lambda: now[0])
     assert len(runtime.jobs) == 3
 
 
@@ -160,16 +160,7 @@ def test_mlx_folders_are_made_and_removed(tmp_path: Path) -> None:
     item = Item("m", MlxShape(4, 1, 64, 64, 2, 1, 64), (Task("decode", 4),))
     mlx = Plan((Launch(item, 1, 1.0),), Rule(), 1000, "mlx", 100.0)
     store, runtime = open_store(tmp_path / "data"), FakeRuntime(speed)
-    calibrate(
-        mlx,
-        resume_or_start(store, mlx),
-        store,
-        PLACE,
-        SETTINGS,
-        tmp_path,
-        lambda *_: None,
-        run=runtime,  # type: ignore[arg-type]
-    )
+    go(store, tmp_path, runtime, mlx)
     assert [j.runtime for j in runtime.jobs] == ["mlx"]
     (run,) = store.runs()
     assert run.model.name == "m"
