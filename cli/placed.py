@@ -32,11 +32,8 @@ from tokcast.predictor.spec import ModelSpec
 from tokcast.predictor.terms import Run
 
 
-def placed_answer(
-    header: Header, address: str, request: Request, asked: Asked, placing: Placing
-) -> Answer:
+def placed_answer(model: Inventory, request: Request, asked: Asked, placing: Placing) -> Answer:
     """Return the prediction for a placed model; raises InputError on bad input."""
-    model = inventory_of(header, address)
     spec = model.spec
     asked = replace(asked, n_ubatch=min(asked.n_ubatch, placing.n_batch or asked.n_ubatch))
     depths = depths_of(spec, asked)
@@ -71,13 +68,16 @@ def placed_answer(
     )
 
 
-def inventory_of(header: Header, address: str) -> Inventory:
-    """Return a model's tensors by place; raises InputError for one that llama.cpp doesn't read."""
+def inventory_of(header: Header, address: str, spec: ModelSpec | None = None) -> Inventory:
+    """Return a model's tensors by place; raises InputError for one that llama.cpp doesn't read.
+
+    `spec` is the model's where it is known already.
+    """
     if header.format != "gguf":
         raise InputError(
             f"{address}: an MLX model runs on one chip; expected a GGUF model to place over devices"
         )
-    model = Inventory(header)
+    model = Inventory(header, spec)
     check_weights(model.spec, address)
     return model
 

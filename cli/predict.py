@@ -36,9 +36,9 @@ def answer(address: str, request: Request, asked: Asked) -> Answer:
     """Return the prediction for one model address; raises InputError on bad input."""
     header = open_model(address, offline=request.offline or None)
     if asked.placing is not None:
-        from tokcast.cli.placed import placed_answer
+        from tokcast.cli.placed import inventory_of, placed_answer
 
-        return placed_answer(header, address, request, asked, asked.placing)
+        return placed_answer(inventory_of(header, address), request, asked, asked.placing)
     return answer_of(model_spec(header), address, request, asked)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from tokcast.cli.charts.depth import Curve
 from tokcast.cli.charts.roofline import Ceiling, Point, Roofline, Slope
@@ -18,6 +19,9 @@ from tokcast.predictor.prediction import Prediction
 from tokcast.predictor.roofline import Question, predict, tokens_of
 from tokcast.predictor.spec import ModelSpec
 from tokcast.predictor.terms import Run
+
+if TYPE_CHECKING:
+    from tokcast.predictor.placement.plan import Placement
 
 LONGEST_DRAWN = 131072
 N_DECODE, N_PREFILL = 25, 9
@@ -86,6 +90,7 @@ class Scene:
     measured: tuple[Measured, ...] = ()
     coefficients: Coefficients = field(default_factory=released)
     calibration: str = ""
+    placement: "Placement | None" = None
 
     @property
     def label(self) -> str:
@@ -106,8 +111,13 @@ class Scene:
         return Question(setting.workload(phase), self.host, self.run)
 
     def predict(self, phase: Phase, n_depth: int | None = None) -> Prediction:
-        """Return the prediction of a phase."""
-        return predict(self.spec, self.question(phase, n_depth), self.coefficients)
+        """Return the prediction of a phase, of the model as it is placed where it is."""
+        q = self.question(phase, n_depth)
+        if self.placement is None:
+            return predict(self.spec, q, self.coefficients)
+        from tokcast.cli.placed import speed_of
+
+        return speed_of(self.placement, q.workload, self.run)(self.placement)
 
 
 def scene_of(
@@ -126,6 +136,8 @@ def scene_of(
 
 def decode_depths(scene: Scene) -> Curve:
     """Return decode speed over depth."""
+    if scene.placement is not None:
+        return _predicted(scene, "decode", N_DECODE)
     curve = decode_curve(scene.spec, scene.question("decode", 0), scene.coefficients)
     asked = depths(scene.longest, N_DECODE)
     half = scene.setting.n_gen // 2
@@ -135,10 +147,13 @@ def decode_depths(scene: Scene) -> Curve:
 
 def prefill_depths(scene: Scene) -> Curve:
     """Return prefill speed over depth."""
-    asked = depths(scene.longest, N_PREFILL)
-    predictions = [scene.predict("prefill", d) for d in asked]
-    found = [(p.tok_per_s, p.low, p.high) for p in predictions]
-    return _curve(scene, "prefill", asked, found)
+    return _predicted(scene, "prefill", N_PREFILL)
+
+
+def _predicted(scene: Scene, phase: Phase, n: int) -> Curve:
+    asked = depths(scene.longest, n)
+    predictions = [scene.predict(phase, d) for d in asked]
+    return _curve(scene, phase, asked, [(p.tok_per_s, p.low, p.high) for p in predictions])
 
 
 def _curve(
