@@ -124,3 +124,9 @@ WorkloadName = Annotated[
     str | None,
     typer.Option("--workload", metavar="NAME", help="Lengths of real use, as chat or rag."),
 ]
+Price = Annotated[
+    str | None, typer.Option("--price", metavar="N", help="What a kWh costs: answers' cost.")
+]
+GridName = Annotated[
+    str | None, typer.Option("--grid", metavar="CODE", help="Country, or grams of CO2 a kWh.")
+]

@@ -27,12 +27,6 @@ Explain = Annotated[
     bool, typer.Option("--explain", help="Show the ledger: bytes, operations, seconds.")
 ]
 Energy = Annotated[bool, typer.Option("--energy", help="Joules a token, and of 1,000 answers.")]
-Price = Annotated[
-    str | None, typer.Option("--price", metavar="N", help="What a kWh costs: answers' cost.")
-]
-GridName = Annotated[
-    str | None, typer.Option("--grid", metavar="CODE", help="Country, or grams of CO2 a kWh.")
-]
 PowerLimit = Annotated[
     str | None, typer.Option("--power-limit", metavar="W", help="Power limit of each card.")
 ]
@@ -87,8 +81,8 @@ def predict(
     n_tasks: Tasks = "1000",
     seed: Seed = "1",
     energy: Energy = False,
-    price: Price = None,
-    grid: GridName = None,
+    price: arg.Price = None,
+    grid: arg.GridName = None,
     power_limit: PowerLimit = None,
     explain: Explain = False,
     offline: arg.Offline = False,
