@@ -5,8 +5,10 @@ from typing import TYPE_CHECKING, overload
 
 from tokcast.cli import predict as predicting
 from tokcast.cli import select as selecting
-from tokcast.cli.placing import Words
-from tokcast.cli.predict import Answer
+from tokcast.cli.placement_words import Words
+from tokcast.cli.predict_answer import Answer
+from tokcast.cli.predict_request import Request as PredictRequest
+from tokcast.cli.predict_request import parse
 from tokcast.cli.select import Selection
 from tokcast.cli.select_request import Request as SelectRequest
 from tokcast.predictor.errors import InputError
@@ -169,7 +171,7 @@ def predict(
     understood.
     """
     addresses = (model,) if isinstance(model, str) else tuple(model)
-    request = predicting.Request(
+    request = PredictRequest(
         addresses=addresses,
         host=host,
         backend=backend,
@@ -210,7 +212,7 @@ def predict(
             n_batch=_maybe(n_batch),
         ),
     )
-    asked = predicting.parse(request)
+    asked = parse(request)
     answers = tuple(predicting.answer(address, request, asked) for address in addresses)
     return answers[0] if isinstance(model, str) else answers
 

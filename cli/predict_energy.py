@@ -15,7 +15,7 @@ from tokcast.predictor.power import COVERS
 from tokcast.predictor.power_cap import LOWEST_SHARE, CapCurve
 
 if TYPE_CHECKING:
-    from tokcast.cli.predict import Forecast
+    from tokcast.cli.predict_answer import Forecast
 
 N_ANSWERS = 1000
 JOULES_PER_WH = 3600.0

@@ -3,7 +3,7 @@
 import pytest
 from typer.testing import CliRunner
 
-from tokcast.cli.app import app
+from tokcast.cli.app import application
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,6 @@ from tokcast.cli.app import app
     ],
 )
 def test_bad_input_is_told_in_one_line(words: tuple[str, ...], told: str) -> None:
-    result = CliRunner().invoke(app, list(words))
+    result = CliRunner().invoke(application(), list(words))
     assert result.exit_code != 0
     assert told in f"{result.output}{result.exception}"

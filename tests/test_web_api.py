@@ -50,8 +50,21 @@ def test_predict_takes_lengths_types_and_a_host_by_numbers(server: Site) -> None
     assert server.post("predict", body).json() == shown
 
 
+def test_several_cards_are_laid_out_as_the_command_does(server: Site) -> None:
+    two = {**QWEN, "host": "2x RTX 3090"}
+    shown = json.loads(good("predict", two["model"], "--host", two["host"], "-o", "json"))
+    assert shown["placement"]["flags"]
+    assert server.post("predict", two).json() == shown
+    (r,) = server.post("compare", {"pairs": [two]}).json()["results"]
+    assert [d["name"] for d in r["devices"]] == ["CUDA0", "CUDA1", "main memory"]
+    assert sum(d["need_bytes"] for d in r["devices"]) == r["prediction"]["memory"]["need_bytes"]
+    said = problem(server.post("predict", {**two, "model": "llama-3.1-8b@mlx-4bit"}), 400)
+    assert "expected a GGUF model to place over devices" in said
+
+
 def test_a_curve_goes_through_the_prediction(server: Site) -> None:
-    body = {"pairs": [LLAMA, QWEN], "n_depth": 0, "n_gen": 1}
+    two = {**LLAMA, "host": "2x RTX 3090"}
+    body = {"pairs": [LLAMA, QWEN, two], "n_depth": 0, "n_gen": 1}
     for r in server.post("compare", body).json()["results"]:
         for p in r["prediction"]["predictions"]:
             curve = r["depth"][p["phase"]]
