@@ -32,9 +32,10 @@ Rows = npt.NDArray[np.intp]
 
 NAMES = tuple(f.name for f in fields(PowerTerms))
 # Prior centre, and prior widths in log units of a meter's, an architecture's and a chip's
-# shares, and of the level that the latter two move all but the cap by. A chip draws about its published power at most and a quarter of it when busy
-# generating; moving bytes at the full bandwidth and prefilling at the full FP32 rate take a
-# third of it each; a generated token's operations run at a few percent of that rate.
+# shares, and of the level by which the latter two move all but the cap. A chip draws about its
+# published power at most and a quarter of it when busy generating; moving bytes at the full
+# bandwidth and prefilling at the full FP32 rate take a third of it each; a generated token's
+# operations run at a few percent of that rate.
 CENTRE = PowerTerms(0.25, 0.3, 10.0, 0.6, 0.3, 1.0)
 METER_WIDTH = np.array([0.6, 0.6, 0.6, 0.6, 0.6, 0.1])
 FAMILY_WIDTH = np.array([0.2, 0.2, 0.2, 0.2, 0.2, 0.06])

@@ -19,8 +19,8 @@ class EnergyScore:
 
     `tdp_watts` and `tdp_joules` are the published power's, over the same times, where there is
     one; `calibrated` and `tdp_calibrated` both over the time that other models on the same
-    installation tell, where a model is left out. `inside` is the share of readings inside the 80 % interval of joules, or of watts where
-    time is not predicted, made from other groups' rows.
+    installation tell, where a model is left out. `inside` is the share of readings inside the
+    80 % interval of joules, or of watts where time is not predicted, made from other groups' rows.
     """
 
     left_out: str

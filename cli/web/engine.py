@@ -18,6 +18,7 @@ from tokcast.cli.predict import (
     run_of,
 )
 from tokcast.cli.predict_data import answer_data
+from tokcast.cli.predict_energy import EnergyAsked, asked_of
 from tokcast.cli.scene import Scene, Setting, decode_depths, prefill_depths, scene_of
 from tokcast.cli.web.config import Config
 from tokcast.cli.web.library import Library, checked
@@ -98,6 +99,7 @@ class Engine:
             n_context=body.n_context,
             host=host,
             host_notes=all_host_notes(host, notes),
+            energy=_energy(body, host),
         )
         return answer_of(self.spec(body.model), body.model, _request(body), asked)
 
@@ -116,6 +118,20 @@ class Engine:
         """Return decode and prefill speed over depth; they don't depend on the setting's depth."""
         key = (pair, replace(scene.setting, n_depth=0))
         return self._curves.made(key, lambda: (decode_depths(scene), prefill_depths(scene)))
+
+
+def _energy(body: PredictIn, host: Host) -> EnergyAsked | None:
+    """Return what is asked of energy; raises InputError where it can't be told."""
+    price, grid, limit = body.price_per_kwh, body.grid, body.power_limit_w
+    asked = asked_of(
+        body.energy,
+        None if price is None else repr(price),
+        grid,
+        None if limit is None else repr(limit),
+    )
+    if asked is not None and host.n_devices > 1:
+        raise InputError("energy is of a model on one device; expected a host of one")
+    return asked
 
 
 def _is_here(pair: Any) -> bool:
