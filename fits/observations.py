@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from operator import attrgetter
@@ -178,11 +178,21 @@ def facts_of(m: Measurement) -> Facts:
     return Facts(host, spec, loads, m.tok_s / ceiling, need)
 
 
+def ram_bytes(m: Measurement) -> float | None:
+    """Return the memory installed beside a processor, None where nobody said.
+
+    What the system reports is a little less than what is installed: a multiple of 2 GiB above.
+    """
+    if m.backend != "CPU" or not m.memory_gb:
+        return None
+    return math.ceil(m.memory_gb / 2 - 0.05) * 2 * 2.0**30
+
+
 def _key(m: Measurement, run: Run, loads: tuple[Workload, ...]) -> tuple[object, ...]:
     half_year = None if run.year is None else math.floor(run.year * 2)
     ratio = round(math.log(size_ratio(m)), 2)
     run = replace(run, year=half_year)
-    return (m.chip, run, m.model_id, m.file_type, ratio, loads, m.is_suite)
+    return (m.chip, ram_bytes(m), run, m.model_id, m.file_type, ratio, loads, m.is_suite)
 
 
 # What of a row decides which configuration it is of: everything but the figures themselves.
@@ -209,6 +219,8 @@ def _known(m: Measurement) -> _Known:
     facts, run = facts_of(replace(m, tok_s=1.0)), run_of(m)
     loads = tuple(replace(w, flash_attention=run.has_flash) for w in facts.workloads)
     facts = replace(facts, workloads=loads)
+    if facts.host is not None and (installed := ram_bytes(m)):
+        facts = replace(facts, host=replace(facts.host, memory_bytes=installed))
     return _Known(facts, run, _key(m, run, loads))
 
 
@@ -235,6 +247,23 @@ def observe(rows: Iterable[Measurement]) -> tuple[tuple[Observation, ...], tuple
     return tuple(made), tuple(rejected)
 
 
+# Repeats further apart than this did not run alike.
+UNLIKE = 1.2
+
+
+def typical_tok_per_s(rates: Sequence[float]) -> float:
+    """Return the speed that repeats of a configuration stand for: their median.
+
+    Where they lie more than a fifth apart, a setting that nobody wrote down set them apart (a
+    library switched on, a kernel before its change): the median of the faster half, since such
+    settings only ever cost speed.
+    """
+    ordered = sorted(rates)
+    if ordered[-1] > UNLIKE * ordered[0]:
+        ordered = ordered[len(ordered) // 2 :]
+    return median(ordered)
+
+
 def _observation(rows: list[Measurement], facts: Facts, run: Run) -> Observation:
     first = rows[0]
     if facts.host is None or facts.spec is None:
@@ -250,7 +279,7 @@ def _observation(rows: list[Measurement], facts: Facts, run: Run) -> Observation
         file_type=first.file_type,
         workloads=facts.workloads,
         works=tuple(w for w in works if w is not None),
-        tok_per_s=median(m.tok_s for m in rows),
+        tok_per_s=typical_tok_per_s([m.tok_s for m in rows]),
         rows=len(rows),
         sources=frozenset(m.source for m in rows),
         is_suite=first.is_suite,

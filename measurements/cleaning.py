@@ -95,7 +95,7 @@ def _unit_slip(m: Measurement, f: Facts) -> bool:
 
 def _host_stalled(m: Measurement, _: Facts) -> bool:
     machine = machine_of(m)
-    return m.phase == "decode" and m.backend == "CUDA" and machine is not None and machine.stalls
+    return m.backend == "CUDA" and machine is not None and machine.stalls
 
 
 RULES: tuple[Rule, ...] = (
@@ -130,7 +130,7 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule(
         "host-stalled",
-        "llamafile's decode waits for the processor on Zen 4, Zen 5 and Sapphire Rapids hosts",
+        "llamafile waits for the processor on Zen 4, Zen 5 and Sapphire Rapids hosts",
         _host_stalled,
     ),
     Rule(

@@ -26,6 +26,9 @@ CENTRE_WIDTH = 4096.0
 # A calibration's synthetic models are smaller.
 CENTRE_OWN_WIDTH = 1024.0
 CENTRE_CLOCK_HZ = 2e9
+CENTRE_RAM_GIB = 32.0
+# With less than this a model of 8 B parameters leaves the system little, often on one module.
+LITTLE_RAM_GIB = 10.0
 # Matrices narrower than this leave tiles of a product unfilled.
 NARROW_WIDTH = 2048.0
 FP4_TYPES = frozenset({"MXFP4", "NVFP4"})
@@ -223,6 +226,16 @@ def _cpu_class(prefix: str, t: Traits) -> Iterator[Effect]:
         yield f"{prefix}|server|CPU", 1.0
     if t.log_tdp is not None:
         yield f"{prefix}~tdp|CPU", t.log_tdp - math.log(65)
+    yield from _ram(prefix, t)
+
+
+def _ram(prefix: str, t: Traits) -> Iterator[Effect]:
+    """Yield the effects of a processor's installed memory: little of it is one slow module."""
+    if t.ram_gib is None:
+        return
+    yield f"{prefix}~ram|CPU", math.log(min(max(t.ram_gib, 4.0), 256.0) / CENTRE_RAM_GIB)
+    if t.ram_gib < LITTLE_RAM_GIB:
+        yield f"{prefix}|littleram|CPU", 1.0
 
 
 def _decode_compute(prefix: str, term: Term, t: Traits, run: Run) -> Iterator[Effect]:
@@ -303,6 +316,7 @@ def _matmul_slopes(p: str, t: Traits, run: Run) -> Iterator[Effect]:
         yield f"{p}~power|{b}", _power(t, is_cpu)
     if is_cpu:
         yield f"{p}~cores|{b}", math.log(t.n_cores / 9)
+        yield from _ram(p, t)
         return
     yield f"{p}~matrix|{b}", t.log_matrix - 1.0
     if t.is_laptop:

@@ -68,7 +68,7 @@ class Traits:
     `family` is finer than the marketing architecture where the silicon differs; `generation` is
     told apart only where decode does (cards without matrix units, the P100).
     Rates and bandwidth are in SI units; the `log_` ratios are natural logs relative to
-    `fp32_flops_per_s`. `log_tdp` is log watts.
+    `fp32_flops_per_s`. `log_tdp` is log watts, `ram_gib` a processor's main memory where stated.
     """
 
     family: str
@@ -94,6 +94,7 @@ class Traits:
     clock_hz: float
     year: float | None
     memory_generation: str
+    ram_gib: float | None
 
 
 def cpu_family(host: Host) -> str:
@@ -182,4 +183,5 @@ def traits_of(host: Host) -> Traits:
         clock_hz=host.clock_hz or 2e9,
         year=float(host.launch_year) if host.launch_year else None,
         memory_generation=memory[0] if memory else "?",
+        ram_gib=host.memory_bytes / 2**30 if is_cpu and host.memory_bytes else None,
     )
