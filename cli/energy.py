@@ -34,6 +34,15 @@ def _mape(score: Score | None) -> str:
     return _percent(None if score is None else score.mape)
 
 
+def _figure(value: float | None) -> str:
+    """Return a percentage without its sign, for a table that has many."""
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _figure_of(score: Score | None) -> str:
+    return _figure(None if score is None else score.mape)
+
+
 def _pooled(scores: Sequence[EnergyScore], left_out: str) -> tuple[str, ...]:
     """Return the line that puts all rows of one way of leaving out together."""
     of = [s for s in scores if s.left_out == left_out]
@@ -41,19 +50,19 @@ def _pooled(scores: Sequence[EnergyScore], left_out: str) -> tuple[str, ...]:
     n, n_timed = sum(s.watts.n for s in of), sum(s.joules.n for s in timed if s.joules)
     watts = sum(s.inside_watts * s.watts.n for s in of) / n
     joules = sum((s.inside_joules or 0) * s.joules.n for s in timed if s.joules) / max(n_timed, 1)
-    return (left_out, "all", "", str(n), "", "", _percent(watts), "", "", _percent(joules))
+    return (left_out, "all", "", str(n), "", "", _figure(watts), "", "", _figure(joules))
 
 
 def score_table(scores: Sequence[EnergyScore]) -> Table:
     """Return a line each meter and phase: ours and the published power's over the same time."""
     columns = (
-        "left out",
+        "out",
         "meter",
         "phase",
         "rows",
         "power",
         "TDP",
-        "in 80 %",
+        "in 80",
         "energy",
         "TDP x time",
         "inside",
@@ -64,12 +73,12 @@ def score_table(scores: Sequence[EnergyScore]) -> Table:
             s.meter,
             s.phase,
             str(s.watts.n),
-            _mape(s.watts),
-            _mape(s.tdp_watts),
-            _percent(s.inside_watts),
-            _mape(s.joules),
-            _mape(s.tdp_joules),
-            _percent(s.inside_joules),
+            _figure_of(s.watts),
+            _figure_of(s.tdp_watts),
+            _figure(s.inside_watts),
+            _figure_of(s.joules),
+            _figure_of(s.tdp_joules),
+            _figure(s.inside_joules),
         )
         for s in scores
     ]
@@ -174,10 +183,10 @@ def _report(
         ),
         (score_table(scores), calibrated_table(scores), cap_table(caps)),
         (
-            "Mean absolute percentage errors of rows whose model or chip no fit saw. Power: over"
+            "Mean absolute percentage errors of rows whose model or chip was left out. Power: over"
             " the measured time; energy: joules a token over the predicted time, by speed fits"
             " that did not see the model or chip either. TDP: the published power over the same"
-            " time. In 80 %, inside: how often that interval held, made from the other groups.",
+            " time. In 80, inside: how often the 80 % range held, made from the other groups.",
             "The second table is of joules a token by whose time they are: measured, calibrated by"
             " other models on the same installation (TDP x time is over this time), predicted.",
         ),

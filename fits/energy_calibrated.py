@@ -47,7 +47,9 @@ def installations(rows: Iterable[EnergyRow]) -> dict[Key, list[Point]]:
         if r.phase not in SHORTEST or check_energy(r) is not None:
             continue
         o = energy_observation(r)
-        if isinstance(o, EnergyObservation) and is_free(o) and o.n_tokens >= SHORTEST[r.phase]:
+        stated = r.n_gen if r.phase == "decode" else r.n_prompt
+        is_short = stated is not None and stated < SHORTEST[r.phase]
+        if isinstance(o, EnergyObservation) and is_free(o) and not is_short:
             found[key_of(o)].append(_point(o))
     return found
 
