@@ -192,6 +192,21 @@ def _fit(design: Design, prior: Prior, errors: bool = False) -> Estimate:
     return fit(design, prior, start, errors=errors)
 
 
+def updated_rates(
+    asked: Sequence[Point],
+    known: Sequence[Point],
+    host: Host,
+    run: Run,
+    released: Coefficients,
+) -> Floats:
+    """Return tokens/s of points of one phase, (n,), after an update by other points of it."""
+    design = own_design([*known, *asked], host, run, released)
+    rows = np.arange(len(known))
+    theta = _fit(design.take(rows), prior_of(design.names, OWN)).theta
+    rest = design.take(np.arange(len(known), len(known) + len(asked)))
+    return np.asarray(np.exp(predict_log_rate(rest, theta)))
+
+
 def _update_phase(
     phase: Phase, points: Sequence[Point], host: Host, run: Run, released: Coefficients
 ) -> PhaseUpdate:
