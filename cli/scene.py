@@ -21,6 +21,7 @@ from tokcast.predictor.spec import ModelSpec
 from tokcast.predictor.terms import Run
 
 if TYPE_CHECKING:
+    from tokcast.cli.measured import Measured
     from tokcast.predictor.placement.plan import Placement
 
 LONGEST_DRAWN = 131072
@@ -67,19 +68,6 @@ class Setting:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
-    """A published measurement of the same pair: its workload's work and its speed."""
-
-    phase: Phase
-    n_prompt: int
-    n_depth: int
-    tok_per_s: float
-    flops: float
-    bytes: float
-    source: str
-
-
-@dataclass(frozen=True, slots=True)
 class Scene:
     """What is asked about."""
 
@@ -87,7 +75,7 @@ class Scene:
     host: Host
     run: Run
     setting: Setting
-    measured: tuple[Measured, ...] = ()
+    measured: "tuple[Measured, ...]" = ()
     coefficients: Coefficients = field(default_factory=released)
     calibration: str = ""
     placement: "Placement | None" = None
@@ -125,7 +113,7 @@ def scene_of(
     host: Host,
     run: Run,
     setting: Setting,
-    measured: tuple[Measured, ...] = (),
+    measured: "tuple[Measured, ...]" = (),
     *,
     is_here: bool,
 ) -> Scene:

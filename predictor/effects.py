@@ -80,9 +80,13 @@ def own_effects(term: Term, phase: Phase, host: Host, run: Run, shape: Shape) ->
             found.append((f"{phase}/{term.kind}|hostmoe={where}", 1.0))
         elif term.component == "head":
             found.append((f"{phase}/{term.kind}|hosthead={where}", 1.0))
-    elif term.kind in ("attention", "cache") and shape.head_length:
-        # Attention kernels are made for a key's length, and some lengths run far slower.
-        found.append((f"{phase}/{term.kind}|hostkey={shape.head_length}|{where}", 1.0))
+    elif term.kind in ("attention", "cache"):
+        # Attention kernels are made for a key's length, and some lengths run far slower; those of
+        # flash attention are others than those without.
+        if shape.head_length:
+            found.append((f"{phase}/{term.kind}|hostkey={shape.head_length}|{where}", 1.0))
+        flash = "on" if run.has_flash else "off"
+        found.append((f"{phase}/{term.kind}|hostflash={flash}|{where}", 1.0))
     return tuple(found)
 
 
