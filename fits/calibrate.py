@@ -46,6 +46,7 @@ OWN = (
     Belief("launch|host=", 1.0),
     Belief("attention|host=", 0.8),
     Belief("|hostkey=", 0.5),
+    Belief("|hostflash=", 0.5),
     Belief("cache|host=", 0.5),
     Belief("state|host=", 0.5),
     Belief("tile|host=", 0.7),

@@ -159,6 +159,7 @@ PREFILL = (
     Belief("compute~rows", 0.15, -0.1),
     Belief("compute~", 0.15),
     Belief("compute|moe|", 0.3, 0.3),
+    Belief("compute|expertloop", 0.5, 0.3),
     Belief("compute|moeruntime", 0.15),
     Belief("compute|typebackend=", 0.15, shared=True),
     Belief("compute|typeruntime=", 0.15, shared=True),
@@ -170,6 +171,10 @@ PREFILL = (
     Belief("attention|base", 1.0, 1.5),
     Belief("attention|family", 0.3, shared=True),
     Belief("attention~matrix", 0.3, -0.5),
+    # Kernels of flash attention differ more between backends and runtimes than matrix products do.
+    Belief("attention|flash-on", 1.0),
+    Belief("attention|flashruntime-on", 1.0),
+    Belief("attention~year", 0.4),
     Belief("attention|", 0.3),
     Belief("attention~", 0.15),
     Belief("memory|base", 0.7, 0.3),

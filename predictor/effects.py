@@ -35,6 +35,9 @@ FP4_TYPES = frozenset({"MXFP4", "NVFP4"})
 FLOAT_TYPES = frozenset({"F16", "BF16", "F32"})
 # Before this date llama.cpp's CUDA backend multiplied quantized weights through cuBLAS in FP16.
 MMQ_YEAR = 2024.45
+# Since then llama.cpp multiplies a batch's rows of all experts at once (its pull requests 13199
+# for CUDA and 13388 for Metal).
+BATCHED_EXPERTS_YEAR = 2025.35
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +80,13 @@ def own_effects(term: Term, phase: Phase, host: Host, run: Run, shape: Shape) ->
             found.append((f"{phase}/{term.kind}|hostmoe={where}", 1.0))
         elif term.component == "head":
             found.append((f"{phase}/{term.kind}|hosthead={where}", 1.0))
-    elif term.kind in ("attention", "cache") and shape.head_length:
-        # Attention kernels are made for a key's length, and some lengths run far slower.
-        found.append((f"{phase}/{term.kind}|hostkey={shape.head_length}|{where}", 1.0))
+    elif term.kind in ("attention", "cache"):
+        # Attention kernels are made for a key's length, and some lengths run far slower; those of
+        # flash attention are others than those without.
+        if shape.head_length:
+            found.append((f"{phase}/{term.kind}|hostkey={shape.head_length}|{where}", 1.0))
+        flash = "on" if run.has_flash else "off"
+        found.append((f"{phase}/{term.kind}|hostflash={flash}|{where}", 1.0))
     return tuple(found)
 
 
@@ -318,7 +325,9 @@ def _matmul_slopes(p: str, t: Traits, run: Run) -> Iterator[Effect]:
         yield f"{p}~cores|{b}", math.log(t.n_cores / 9)
         yield from _ram(p, t)
         return
-    yield f"{p}~matrix|{b}", t.log_matrix - 1.0
+    if b != "CUDA":
+        # CUDA's kernels multiply 8-bit integers, or sum in FP16, which GeForce cards do at full rate.
+        yield f"{p}~matrix|{b}", t.log_matrix - 1.0
     if t.is_laptop:
         yield f"{p}|laptop|{b}", 1.0
 
@@ -375,6 +384,16 @@ def _matmul_shape(term: Term, run: Run, shape: Shape) -> Iterator[Effect]:
         yield f"{p}|moe|{b}", 1.0
         yield f"{p}|moeruntime={b}|{run.runtime}", 1.0
         yield f"{p}~rows|{b}", math.log(max(shape.expert_rows, 1.0)) - 3.0
+        if _has_expert_loop(run):
+            yield f"{p}|expertloop|{b}", 1.0
+
+
+def _has_expert_loop(run: Run) -> bool:
+    """Return whether a GPU backend multiplied one expert after the other, as llamafile's do."""
+    if run.backend == "CPU":
+        return False
+    is_old = run.runtime == "llama.cpp" and (run.year or CENTRE_YEAR) < BATCHED_EXPERTS_YEAR
+    return is_old or run.runtime == "llamafile"
 
 
 def _matmul_type(term: Term, t: Traits, run: Run) -> Iterator[Effect]:
@@ -387,7 +406,8 @@ def _matmul_type(term: Term, t: Traits, run: Run) -> Iterator[Effect]:
     if term.type in FLOAT_TYPES:
         yield f"{p}|floatstack={run.stack}|{t.family}|{term.type}", 1.0
     if (term.type in FLOAT_TYPES or _is_old(t, run)) and b != "CPU":
-        yield f"{p}~floatmatrix|{b}", t.log_matrix - 1.0
+        if b != "CUDA":
+            yield f"{p}~floatmatrix|{b}", t.log_matrix - 1.0
         yield f"{p}~floatint8|{b}", t.log_int8 - 1.5
         yield f"{p}~floatmatrix16|{b}", t.log_matrix_fp16 - 1.0
         yield f"{p}|floatfamily={t.family}|{b}", 1.0
@@ -400,8 +420,8 @@ def _prefill_attention(prefix: str, t: Traits, run: Run) -> Iterator[Effect]:
     yield f"{prefix}|family={t.family}|{b}", 1.0
     yield f"{prefix}~matrix|{b}", t.log_matrix - 1.0
     flash = "on" if run.has_flash else "off"
-    yield f"{prefix}|flash={b}|{flash}", 1.0
-    yield f"{prefix}|flashruntime={b}|{run.runtime}|{flash}", 1.0
+    yield f"{prefix}|flash-{flash}={b}", 1.0
+    yield f"{prefix}|flashruntime-{flash}={b}|{run.runtime}", 1.0
     yield f"{prefix}~year|{b}", _age(run)
     if b == "Vulkan":
         yield f"{prefix}|stack={run.stack}|{t.vendor}", 1.0

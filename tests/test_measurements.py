@@ -7,8 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from tokcast.fits.observations import facts_of, observe, size_ratio
+from tokcast.fits.observations import (
+    facts_of,
+    observe,
+    ram_bytes,
+    size_ratio,
+    typical_tok_per_s,
+)
 from tokcast.measurements.cleaning import RULES, check
+from tokcast.measurements.localscore import machine_of
 from tokcast.measurements.schema import (
     COLUMNS,
     BadRow,
@@ -148,6 +155,18 @@ def test_each_rule_catches_its_kind(changes: dict[str, str], rule: str | None) -
     assert (found.name if found else None) == rule
 
 
+def test_a_suite_whose_processor_held_the_card_up_is_left_out() -> None:
+    """Of an RTX 4090's submissions those beside Zen 4 and Zen 5 are slower in both phases."""
+    rows = [m for m in packaged() if m.is_suite and m.chip == "NVIDIA GeForce RTX 4090"]
+    out: dict[bool, set[str | None]] = {True: set(), False: set()}
+    for m in rows:
+        machine = machine_of(m)
+        assert machine is not None
+        found = check(m, facts_of(m))
+        out[machine.stalls].add(found.name if found else None)
+    assert out == {True: {"host-stalled"}, False: {None}}
+
+
 def test_rules_have_distinct_names_and_reasons() -> None:
     assert len({r.name for r in RULES}) == len({r.reason for r in RULES}) == len(RULES)
 
@@ -160,6 +179,30 @@ def test_repeats_are_one_observation() -> None:
         ("Q4_K_M", 3, 130.0),
         ("Q8_0", 1, 85.0),
     ]
+
+
+@pytest.mark.parametrize(
+    ("rates", "typical"),
+    [
+        ([10.0], 10.0),
+        ([10.0, 11.9, 11.0], 11.0),
+        ([300.0, 285.0, 906.0, 908.0], 907.0),
+        ([1.0, 2.0], 2.0),
+        ([1.0, 2.0, 4.0], 3.0),
+    ],
+)
+def test_repeats_that_did_not_run_alike_count_at_their_faster_half(
+    rates: list[float], typical: float
+) -> None:
+    assert typical_tok_per_s(rates) == typical
+    assert typical_tok_per_s(rates[::-1]) == typical
+
+
+def test_memory_beside_a_processor_is_what_is_installed() -> None:
+    desktop = row(chip="AMD Ryzen 7 5800X", backend="CPU", memory_gb="15.7")
+    assert ram_bytes(desktop) == 16 * 2**30
+    assert ram_bytes(row(backend="CPU", memory_gb="")) is None
+    assert ram_bytes(row(backend="CUDA", memory_gb="24")) is None
 
 
 def test_a_file_with_its_own_mix_has_its_printed_size() -> None:
