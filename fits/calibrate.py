@@ -51,7 +51,8 @@ OWN = (
     Belief("state|host=", 0.5),
     Belief("tile|host=", 0.7),
     Belief("|host=", 0.5),
-    Belief("prefill/compute|hosttype=", 0.6),
+    # Wider, and what a machine is as a whole is put down to the types that it was measured with.
+    Belief("prefill/compute|hosttype=", 0.15),
     Belief("|hosttype=", 0.4),
     Belief("~hostwidth=", 0.15),
     Belief("|hostmoe=", 0.4),
