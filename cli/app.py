@@ -1,5 +1,6 @@
 """The typer application: its groups of commands, and how it ends."""
 
+import errno
 import io
 import os
 import sys
@@ -20,6 +21,10 @@ def _version(value: bool) -> None:
 
         typer.echo(f"tokcast {version('tokcast')}")
         raise typer.Exit
+
+
+# A full disk, a quota, a device that fails: nothing that tokcast could do about its output.
+_OUTPUT_FAILS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 def _root(
@@ -62,6 +67,12 @@ def main() -> None:
         # The reader went away (`| head`): not an error; keep Python from complaining at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except OSError as error:
+        if error.filename is not None or error.errno not in _OUTPUT_FAILS:
+            raise
+        print(f"tokcast: the output cannot be written: {error.strerror}", file=sys.stderr)
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 2
     sys.exit(code)
 
 

@@ -1,16 +1,22 @@
 """`tokcast evaluate --on FILE`: the released coefficients on rows of the interchange schema."""
 
-from dataclasses import asdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 from tokcast.cli.progress import Progress
-from tokcast.cli.render import Report, Table, render
+from tokcast.cli.render import Report, Table, cut, render
 from tokcast.cli.score_tables import score_table
 from tokcast.fits.observations import observe
 from tokcast.fits.released import released
 from tokcast.fits.scoring import PhaseScore, Scoring, score_rows
-from tokcast.measurements.schema import open_text, packaged, read_rows
+from tokcast.hosts.match import candidates
+from tokcast.hosts.registry import names
+from tokcast.measurements.schema import BadRow, Measurement, open_text, packaged, read_rows
+from tokcast.predictor.text import listing
+
+_MOST_REASONS = 8
 
 
 def _phase_tables(phase: str, p: PhaseScore) -> list[Table]:
@@ -47,12 +53,43 @@ def _file_data(name: str, s: Scoring, digest: str) -> dict[str, Any]:
     }
 
 
+def _skipped_notes(skipped: Mapping[str, int]) -> list[str]:
+    """Return why rows were left out, the commonest reasons first, no more than fit a screen."""
+    ranked = sorted(skipped.items(), key=lambda item: -item[1])
+    notes = [f"Skipped {n:,}: {cut(reason, 160)}." for reason, n in ranked[:_MOST_REASONS]]
+    if rest := ranked[_MOST_REASONS:]:
+        n = sum(n for _, n in rest)
+        notes.append(f"Skipped {n:,} more for {len(rest):,} other reasons (-o json has them).")
+    return notes
+
+
+def _canonical(
+    rows: Iterable[Measurement | BadRow],
+) -> tuple[list[Measurement | BadRow], dict[str, str]]:
+    """Return the rows with each chip under its registry name where the name means one chip.
+
+    The names that were read so come along, `RTX 4090` as `NVIDIA GeForce RTX 4090`.
+    """
+    meant: dict[str, str] = {}
+    listed: list[Measurement | BadRow] = []
+    for row in rows:
+        if isinstance(row, Measurement):
+            if row.chip not in meant:
+                found = {host.name for host in candidates(row.chip)}
+                is_known = row.chip in names() or len(found) != 1
+                meant[row.chip] = row.chip if is_known else found.pop()
+            if meant[row.chip] != row.chip:
+                row = replace(row, chip=meant[row.chip])
+        listed.append(row)
+    return listed, {typed: name for typed, name in meant.items() if typed != name}
+
+
 def run(path: Path, output: str) -> int:
     """Print the released coefficients' score on a file's rows; exit code 1 if none was scored."""
     c = released()
     with Progress() as progress:
         progress("reading rows")
-        rows = list(read_rows(open_text(path), str(path)))
+        rows, renamed = _canonical(read_rows(open_text(path), str(path)))
         seen, _ = observe(packaged())
         progress("scoring")
         scoring = score_rows(rows, c, seen)
@@ -66,8 +103,11 @@ def run(path: Path, output: str) -> int:
             f" 95 % {100 * p.coverage95:.0f} %"
         )
     tables = [t for phase, p in scoring.phases.items() for t in _phase_tables(phase, p)]
-    notes = [f"Skipped {n:,}: {reason}." for reason, n in scoring.skipped.items()]
-    if not scoring.new_chips and not scoring.new_models:
+    notes = _skipped_notes(scoring.skipped)
+    if renamed:
+        read_as = [f"{typed} as {name}" for typed, name in renamed.items()]
+        notes.append(f"Chips read by their usual names: {listing(read_as)}.")
+    if n_scored and not scoring.new_chips and not scoring.new_models:
         notes.append("Every chip and model was in the fit: this is no held-out error.")
     notes.append(f"Chips new to the fit: {', '.join(scoring.new_chips) or 'none'}.")
     notes.append(f"Models new to the fit: {', '.join(scoring.new_models) or 'none'}.")

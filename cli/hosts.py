@@ -37,13 +37,21 @@ def memory_text(host: Host) -> str:
     return "/".join(options) + " GiB" if options else "-"
 
 
+def _memory_range(host: Host) -> str:
+    """Return `8-96 GiB` for more than two sizes: in a list the name needs the room."""
+    options = host.memory_options_bytes
+    if host.memory_bytes is not None or len(options) < 3:
+        return memory_text(host)
+    return f"{min(options) / 1024**3:g}-{max(options) / 1024**3:g} GiB"
+
+
 def _row(host: Host) -> tuple[str, ...]:
     peak = host.matrix_fp16_flops_per_s or host.fp16_flops_per_s or host.fp32_flops_per_s
     return (
         host.name,
         f"{host.bytes_per_s / 1e9:.0f}",
         f"{peak / 1e12:.3g}" if peak else "-",
-        memory_text(host),
+        _memory_range(host),
         host.confidence,
     )
 
@@ -57,15 +65,18 @@ def _listing(hosts: Iterable[Host]) -> Table:
 
 
 def run_list(text: str | None, output: str) -> int:
-    """Print the known chips, or those whose name holds every word of `text`."""
+    """Print the known chips, or those whose name holds every word of `text`, else that it means."""
+    from tokcast.hosts.match import candidates
     from tokcast.hosts.registry import chips
 
     words = (text or "").lower().split()
-    found = [h for h in chips() if all(w in h.name.lower() for w in words)]
+    named = [h for h in chips() if all(w in h.name.lower() for w in words)]
+    # `DGX Spark` and `rtx4090` are in no name, and mean a chip all the same.
+    found = named or list(candidates(text or ""))
     data = [describe(h) for h in found]
     verdict = f"{len(found)} chip{'s' * (len(found) != 1)}"
     if text:
-        verdict += f" with {text!r} in the name"
+        verdict += f" with {text!r} in the name" if named or not found else f" for {text!r}"
     report = Report((verdict,), (_listing(found),) if found else (), (), {"hosts": data}, data)
     print(render(report, output))
     return 0 if found else 1

@@ -1,7 +1,16 @@
 """From what was typed to values, with errors that say what to do."""
 
+import re
+from collections.abc import Iterator
+
 from tokcast.cli.render import cut
-from tokcast.hosts.quantity import parse_bandwidth, parse_bytes, parse_count, parse_tflops
+from tokcast.hosts.quantity import (
+    about_comma,
+    parse_bandwidth,
+    parse_bytes,
+    parse_count,
+    parse_tflops,
+)
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.quants import TYPES_BY_NAME
@@ -10,15 +19,44 @@ from tokcast.predictor.terms import BACKENDS
 RUNTIMES = ("llama.cpp", "mlx")
 MAX_SWEEP = 64
 MAX_COUNT = 2**31
+# llama-bench's first-last, first-last+step and first-last*factor.
+_RANGE = re.compile(r"\s*([^-+*\s]+)-([^-+*\s]+)(?:([+*])([^-+*\s]+))?\s*")
 _VENDOR_OF = {"CUDA": "NVIDIA", "ROCm": "AMD", "Metal": "Apple"}
 
 
 def counts(text: str, flag: str) -> tuple[int, ...]:
-    """Return a comma list of token counts; suffix k is 1024."""
+    """Return a comma list of token counts; suffix k is 1024.
+
+    A part may be a range as in llama-bench: `0-16k+4k` adds, `512-8k*2` multiplies.
+    """
     parts = text.split(",")
-    if not text.strip() or len(parts) > MAX_SWEEP:
+    values: tuple[int, ...] = ()
+    if text.strip() and len(parts) <= MAX_SWEEP:
+        values = tuple(value for part in parts for value in _range(part, flag))
+    if not 0 < len(values) <= MAX_SWEEP:
         raise InputError(f"{flag} {cut(text, 40)!r}: expected 1 to {MAX_SWEEP} numbers: 0,4k,16k")
-    return tuple(_count(part, flag) for part in parts)
+    return values
+
+
+def _range(text: str, flag: str) -> Iterator[int]:
+    """Yield one count, or those of a range, at most one more than are allowed."""
+    match = _RANGE.fullmatch(text)
+    if match is None:
+        yield _count(text, flag)
+        return
+    value, last = _count(match[1], flag), _count(match[2], flag)
+    step = _count(match[4] or "1", flag)
+    factor = match[3] == "*"
+    if value > last or step < 1 + factor or (factor and not value):
+        raise InputError(
+            f"{flag} {cut(text, 40)!r}: expected a range that rises and ends, "
+            "as 0-16k+4k or 512-8k*2"
+        )
+    for _ in range(MAX_SWEEP + 1):
+        if value > last:
+            return
+        yield value
+        value = value * step if factor else value + step
 
 
 def _count(text: str, flag: str) -> int:
@@ -148,13 +186,27 @@ def named(name: str) -> tuple[Host, tuple[str, ...]]:
 
         host = from_toml(name)
         return host, host.notes
-    from tokcast.hosts.match import find
     from tokcast.hosts.registry import chip
 
-    host = find(name)
+    host = _found(name)
     # What the registry says of a chip is for `hosts show`; what the spelling leaves open is not.
     known = chip(host.name).notes
     return host, tuple(note for note in host.notes if note not in known)
+
+
+def _found(name: str) -> Host:
+    from tokcast.hosts.machine import main_memory
+    from tokcast.hosts.match import find
+
+    try:
+        return find(name)
+    except InputError:
+        if main_memory(name) is None:
+            raise
+    raise InputError(
+        f"host {name!r}: only a main memory; expected a chip too, "
+        "as 'Ryzen 9 7950X + 64G DDR5-6000'"
+    )
 
 
 def number(text: str, flag: str, expected: str) -> float:
@@ -164,5 +216,7 @@ def number(text: str, flag: str, expected: str) -> float:
     except ValueError:
         value = 0.0
     if not 0 < value < MAX_COUNT:
-        raise InputError(f"{flag} {cut(text, 40)!r}: expected {expected}, a number above 0")
+        raise InputError(
+            f"{flag} {cut(text, 40)!r}: expected {expected}, a number above 0{about_comma(text)}"
+        )
     return value

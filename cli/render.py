@@ -94,16 +94,17 @@ def wrap(text: str, indent: str = GAP, columns: int = 0) -> list[str]:
 def layout(table: Table) -> list[str]:
     """Return a table as aligned lines under a header.
 
-    Where it is too wide for the screen, its widest column of text gives way: the last one by
-    wrapping, another by an ellipsis in each cell's middle.
+    Where it is too wide for the screen, its columns of text give way, the widest first: the last
+    one by wrapping, another by an ellipsis in each cell's middle.
     """
     rows = [tuple(plain(cell) for cell in row) for row in (table.columns, *table.rows)]
     widths = [max(len(row[i]) for row in rows) for i in range(len(table.columns))]
     over = sum(widths) + len(GAP) * (len(widths) - 1) - width()
     texts = [i for i, name in enumerate(table.columns) if name not in table.right]
-    if over > 0 and texts:
-        widest = max(texts, key=lambda i: widths[i])
-        widths[widest] = max(min(_SHORTEST_CELL, widths[widest]), widths[widest] - over)
+    for i in sorted(texts, key=lambda i: -widths[i]):
+        given = min(max(over, 0), max(widths[i] - _SHORTEST_CELL, 0))
+        widths[i] -= given
+        over -= given
 
     def lines(row: Sequence[str]) -> Iterator[str]:
         *cells, last = (

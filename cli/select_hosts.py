@@ -23,7 +23,8 @@ def _hosts(text: str) -> Iterator[tuple[Host, tuple[str, ...]]]:
     if text.lower() == ALL:
         from tokcast.hosts.registry import chips
 
-        yield from ((host, ()) for host in chips())
+        # Rows of an unknown number of GPU cores exist for measurements that do not say it.
+        yield from ((host, ()) for host in chips() if "unknown" not in host.name)
         return
     for name in lines_of(text):
         yield host_of(name, None, None, None)

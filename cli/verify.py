@@ -15,7 +15,10 @@ def run(file: str, output: str) -> int:
     """Print whether the receipt holds; exit code 1 when the file was changed."""
     check_format(output)
     text = _text(Path(file))
-    receipt = read(text)
+    try:
+        receipt = read(text)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
     notes = [f"Exported by {receipt.about.get('software', 'an unnamed version')}."]
     if receipt.kind == "JSON" and receipt.about.get("kind") == "tokcast worksheet":
         follows = recalculated(json.loads(text))

@@ -11,6 +11,7 @@ from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 
 _MOST_LISTED = 6
+_LONGEST_SHOWN = 80
 
 
 def find(text: str) -> Host:
@@ -25,18 +26,19 @@ def find(text: str) -> Host:
     asked = read(text)
     exact = _canonical(text)
     fitting = _fitting(asked, _fits)
+    shown = text if len(text) <= _LONGEST_SHOWN else text[:_LONGEST_SHOWN] + "…"
     if exact is not None:
         return _with_siblings(registry.chip(exact), asked)
     if not fitting:
         near = nearest(text)
         listed = f"nearest: {', '.join(near)}; or" if near else "name one as in 'RTX 4090', or"
         raise InputError(
-            f"host {text!r} is not a known chip; {listed} "
+            f"host {shown!r} is not a known chip; {listed} "
             "describe it with --bandwidth, --tflops and --memory, or a TOML file"
         )
     if len(fitting) > 1:
         raise InputError(
-            f"host {text!r} can mean {len(fitting)} chips: {_listed(fitting)}; "
+            f"host {shown!r} can mean {len(fitting)} chips: {_listed(fitting)}; "
             "add what tells them apart, or write the name in full"
         )
     return _with_siblings(_as_asked(registry.chip(fitting[0].name), asked), asked)
@@ -59,7 +61,10 @@ def candidates(text: str, *, with_variants: bool = False) -> tuple[Host, ...]:
 
 
 def nearest(text: str, n: int = 3) -> list[str]:
-    """Return the `n` canonical names that look most like the text, most alike first."""
+    """Return the at most `n` canonical names that look most like the text, most alike first.
+
+    They share a word of two characters or more with it: a digit in common is no likeness.
+    """
     # Only an error needs it, and it is slow to import.
     from difflib import SequenceMatcher
 
@@ -78,7 +83,12 @@ def nearest(text: str, n: int = 3) -> list[str]:
             ratios.append(matcher.ratio())
         return shared + max(ratios)
 
-    ranked = sorted(identities(), key=likeness, reverse=True)
+    alike = [
+        identity
+        for identity in identities()
+        if any(len(word) > 1 for word in asked.words & identity.known)
+    ]
+    ranked = sorted(alike, key=likeness, reverse=True)
     return [identity.name for identity in ranked[:n]]
 
 

@@ -26,7 +26,7 @@ def parse_bytes(text: str) -> float:
     expected = "a size such as 24G, 512M or 24000000000"
     match = _BYTES.fullmatch(text)
     if match is None:
-        raise InputError(f"memory {text!r}: expected {expected}")
+        raise InputError(f"memory {text!r}: expected {expected}{about_comma(text)}")
     number = _positive(match[1], text, "memory", expected)
     if text.strip().lstrip("+").replace(".", "").isdigit() and number < _SMALLEST_BARE_BYTES:
         raise InputError(f"memory {text!r} means {text.strip()} bytes: write {text.strip()}G")
@@ -78,8 +78,15 @@ def _scaled(
     """Return a positive number times what its unit, in lower case, stands for."""
     match = pattern.fullmatch(text)
     if match is None:
-        raise InputError(f"{what} {text!r}: expected {expected}")
+        raise InputError(f"{what} {text!r}: expected {expected}{about_comma(text)}")
     return _positive(match[1], text, what, expected) * scales[(match[2] or "").lower()]
+
+
+def about_comma(text: str) -> str:
+    """Return what to add to an error where a comma stands for the decimal point, `1,8`."""
+    if not re.search(r"\d,\d", text):
+        return ""
+    return f"; decimals are written with a point: {text.strip().replace(',', '.')}"
 
 
 def _positive(number: str, text: str, what: str, expected: str) -> float:

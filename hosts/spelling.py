@@ -10,16 +10,34 @@ MAX_DEVICES = 64
 # `m4` (Apple) and `sxm4` (NVIDIA) stay whole: their digit says nothing by itself.
 _WORD = re.compile(r"sxm\d|m\d(?!\d)|[a-z]+|\d+")
 _COUNT = re.compile(r"^\s*(\d{1,3})\s*[x×*]\s*(?=\S)|\s[(]?[x×](\d{1,3})[)]?\s*$")
-_MEMORY = re.compile(r"(?<![a-z\d.])(\d{1,3}(?:\.\d+)?)\s*g(?:i?b)?(?![a-z\d])")
+_MEMORY = re.compile(r"(?<![a-z\d.])(\d{1,3}(?:\.\d+)?)\s*g(?:i?[bo])?(?![a-z\d])")
 _MEMORY_TYPE = re.compile(r"\b(lpddr|gddr|ddr|hbm)\s*(\d)\s*([ex]?)\b")
 # What a CPU's own name string carries besides its name, and counts of CPU cores.
 _CLUTTER = re.compile(
     r"\((?:r|tm|c)\)|[®™]|@.*$|\bw/.*$|\bwith radeon.*$|\b\d+(?:st|nd|rd|th) gen(?:eration)?\b"
     r"|\b(?:\d+|dual|quad|six|eight)-core (?:processor|cpu)\b|\bcpu cores\b"
 )
+# The computer around an Apple chip, with its size and year: MacBook Pro 14-inch (2024).
+_MACINTOSH = re.compile(
+    r"\b(?:mac ?book(?: (?:air|pro))?|imac(?: pro)?|mac(?: (?:mini|studio|pro))?)\b"
+    r"(?: ?1[3-6]\b)?"
+)
+_SIZE_OR_YEAR = re.compile(r"\b(?:1[3-6]|24)(?:[ -]?inch|[\"″”])|\b20[12]\d\b")
 _NOISE = frozenset(
     {"gpu", "gpus", "igpu", "apu", "soc", "card", "graphics", "processor", "core", "cores"}
-    | {"with", "design", "the", "desktop", "edition", "generation", "gen", "vram", "ram", "memory"}
+    | {
+        "unified",
+        "with",
+        "design",
+        "the",
+        "desktop",
+        "edition",
+        "generation",
+        "gen",
+        "vram",
+        "ram",
+        "memory",
+    }
 )
 _SYNONYMS = {"mobile": "laptop", "notebook": "laptop", "rpi": "pi"}
 
@@ -39,7 +57,7 @@ def read(text: str) -> Spelling:
 
     Raises InputError where the number of devices is not between 1 and 64.
     """
-    rest = _CLUTTER.sub(" ", text.casefold())
+    rest = _without_computer(_CLUTTER.sub(" ", text.casefold()))
     count = _COUNT.search(rest)
     n_devices = int(count[1] or count[2]) if count else 1
     if not 1 <= n_devices <= MAX_DEVICES:
@@ -56,6 +74,12 @@ def read(text: str) -> Spelling:
         memory_gb=float(memory[1]) if memory else None,
         memory_type="".join(memory_type.groups()) if memory_type else "",
     )
+
+
+def _without_computer(text: str) -> str:
+    """Return `m3 max` of `macbook pro 14-inch m3 max (2023)`: the box does not set the speed."""
+    rest = _MACINTOSH.sub(" ", _SIZE_OR_YEAR.sub(" ", text))
+    return rest if _MACINTOSH.search(text) else text
 
 
 def words(text: str) -> frozenset[str]:

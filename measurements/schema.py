@@ -7,6 +7,7 @@ import csv
 import gzip
 import io
 import math
+import re
 import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields
@@ -68,6 +69,8 @@ class Measurement:
 
 COLUMNS = tuple(f.name for f in fields(Measurement))
 REQUIRED = ("chip", "backend", "model_id", "file_type", "phase", "tok_s")
+_MOST_TOKENS = 2**31
+_COUNTS = frozenset({"n_prompt", "n_gen", "n_depth", "n_batch", "n_ubatch", "n_threads"})
 _NUMBERS = frozenset(f.name for f in fields(Measurement) if f.type in (float, float | None))
 
 
@@ -82,9 +85,14 @@ class BadRow:
 def _number(text: str, column: str) -> float | None:
     if not text.strip():
         return None
-    value = float(text)
+    try:
+        value = float(text)
+    except ValueError:
+        raise ValueError(f"{column} is {text.strip()!r}, expected a number as 17.5") from None
     if not math.isfinite(value) or value < 0:
         raise ValueError(f"{column} is {text.strip()!r}, expected a finite number >= 0")
+    if column in _COUNTS and (value >= _MOST_TOKENS or value != int(value)):
+        raise ValueError(f"{column} is {text.strip()!r}, expected a whole number below 2^31")
     return value
 
 
@@ -109,19 +117,38 @@ def read_rows(stream: TextIO, name: str) -> Iterator[Measurement | BadRow]:
     """Yield each row of a CSV in the interchange schema, bad ones with their reason.
 
     Columns may come in any order and extra ones are ignored. Raises InputError when the
-    header lacks a column without which no row can be scored.
+    header lacks a column without which no row can be scored, or has one twice, and where the
+    file is no CSV.
     """
     reader = csv.DictReader(stream)
-    missing = [c for c in REQUIRED if c not in (reader.fieldnames or ())]
+    try:
+        _check_header(list(reader.fieldnames or ()), name)
+        for row in reader:
+            # A decimal comma or one in a name moves all cells behind it.
+            beyond = row.pop(None, None)
+            try:
+                if beyond:
+                    raise ValueError(f"{len(beyond)} cells more than the header has columns")
+                yield parse_row(row)
+            except ValueError as error:
+                yield BadRow(reader.line_num, str(error))
+    except csv.Error as error:
+        raise InputError(f"{name}:{reader.line_num}: {error}; expected a CSV file") from None
+
+
+def _check_header(columns: list[str], name: str) -> None:
+    missing = [c for c in REQUIRED if c not in columns]
+    twice = [c for c in COLUMNS if columns.count(c) > 1]
+    if not columns:
+        raise InputError(f"{name}: empty; expected a CSV with the columns of docs/data.md")
+    if len(columns) == 1 and re.search(r"[;\t|]", columns[0]):
+        raise InputError(f"{name}: cells are not separated by commas; export it with commas")
     if missing:
         raise InputError(
             f"{name}: header lacks {', '.join(missing)}; expected the columns of docs/data.md"
         )
-    for row in reader:
-        try:
-            yield parse_row(row)
-        except ValueError as error:
-            yield BadRow(reader.line_num, str(error))
+    if twice:
+        raise InputError(f"{name}: header has {', '.join(twice)} twice; expected it once")
 
 
 def open_text(path: Path) -> TextIO:

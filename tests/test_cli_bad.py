@@ -6,6 +6,8 @@ import os
 import pickle
 import re
 import struct
+import subprocess
+import sys
 import zipfile
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +15,7 @@ from pathlib import Path
 
 import gguf_bytes as g
 import pytest
-from cli_tools import MODEL, RTX, refused, run, save
+from cli_tools import MODEL, RTX, good, refused, run, save
 from gguf_bytes import Build
 from http_server import Page, serve
 from model_files import CONFIG, mlx_files, safetensors
@@ -180,6 +182,11 @@ def test_addresses(address: str) -> None:
         (["-p", ""], "-p '': expected 1 to 64 numbers: 0,4k,16k"),
         (["-d", "-1"], "-d '-1': expected whole numbers from 0 up"),
         (["-d", ",".join("1" * 65)], "-d '1,1,"),
+        (["-d", "16k-4k"], "-d '16k-4k': expected a range that rises and ends, as 0-16k+4k or"),
+        (["-d", "0-8k*2"], "-d '0-8k*2': expected a range that rises and ends"),
+        (["-d", "1-8k*1"], "-d '1-8k*1': expected a range that rises and ends"),
+        (["-d", "0-64"], "-d '0-64': expected 1 to 64 numbers"),
+        (["-d", "0-4k+x"], "-d 'x': expected whole numbers from 0 up"),
         (["-d", "1e99"], "-d '1e99': expected whole numbers"),
         (["-p", "9999999999999"], "-p '9999999999999': expected whole"),
         (["-d", "0,,4k"], "-d '': expected whole numbers from 0 up"),
@@ -196,6 +203,16 @@ def test_addresses(address: str) -> None:
         (["--runtime", "vllm"], "--runtime 'vllm': expected llama.cpp or mlx"),
         (["--runtime", "mlx"], "--runtime mlx: does not read GGUF models; expected an MLX folder"),
         (["--bandwidth", "fast"], "bandwidth 'fast': expected GB/s, such as 400, 400GB/s or"),
+        (
+            ["--bandwidth", "1,8TB/s"],
+            "bandwidth '1,8TB/s': expected GB/s, such as 400, 400GB/s or 1.8TB/s; decimals are"
+            " written with a point: 1.8TB/s",
+        ),
+        (
+            ["--memory", "7,5G"],
+            "memory '7,5G': expected a size such as 24G, 512M or 24000000000; d",
+        ),
+        (["--energy", "--price", "0,30"], "--price '0,30': expected what a kWh costs, a number ab"),
         (["--bandwidth", "nan"], "bandwidth 'nan' is not positive and finite: expected GB/s"),
         (["--tflops", "-3"], "tflops '-3' is not positive and finite: expected TFLOPS, such as"),
         (["--memory", "24"], "memory '24' means 24 bytes: write 24G"),
@@ -209,7 +226,8 @@ def test_options(args: list[str], line: str) -> None:
 @pytest.mark.parametrize(
     ("host", "line"),
     [
-        ("abacus", "host 'abacus' is not a known chip; nearest: "),
+        ("abacus", "host 'abacus' is not a known chip; name one as in 'RTX 4090', or"),
+        ("RTX 4095", "host 'RTX 4095' is not a known chip; nearest: NVIDIA GeForce RTX 40"),
         ("3080", "host '3080' can mean 2 chips: NVIDIA GeForce RTX 3080 (10 GB), NVIDIA GeForce"),
         ("0x RTX 4090", "host '0x RTX 4090'"),
         ("", "host ''"),
@@ -221,6 +239,47 @@ def test_hosts(host: str, line: str) -> None:
     assert refused("predict", MODEL, "--host", host).startswith(line)
     if not host.endswith(".toml"):
         assert refused("hosts", "show", host).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("variable", "value", "line"),
+    [
+        ("HF_ENDPOINT", "mirror", "HF_ENDPOINT 'mirror': expected an address that begins with ht"),
+        ("HTTPS_PROXY", "carrier://pigeon:1", "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY: Unknown sche"),
+        ("ALL_PROXY", "http://[::1", "HTTPS_PROXY, HTTP_PROXY or ALL_PROXY: Invalid port"),
+    ],
+)
+def test_the_environment_is_at_fault(
+    monkeypatch: pytest.MonkeyPatch, variable: str, value: str, line: str
+) -> None:
+    monkeypatch.setenv(variable, value)
+    assert refused("predict", "owner/repo", *RTX).startswith(line)
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_full_disk_is_one_line() -> None:
+    script = str(Path(sys.executable).with_name("tokcast"))
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [script, "predict", MODEL, *RTX], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    line = b"tokcast: the output cannot be written: No space left on device\n"
+    assert (done.returncode, done.stderr) == (2, line)
+
+
+def test_ranges_are_those_of_llama_bench() -> None:
+    text = good("predict", MODEL, *RTX, "-p", "0", "-d", "0-16k+8k,1k-4k*2", "-o", "jsonl")
+    depths = [json.loads(line)["n_depth"] for line in text.splitlines()]
+    assert depths == [0, 8192, 16384, 1024, 2048, 4096]
+
+
+def test_a_main_memory_is_no_host() -> None:
+    line = "host '64G DDR5-5600': only a main memory; expected a chip too"
+    assert refused("predict", MODEL, "--host", "64G DDR5-5600").startswith(line)
+
+
+def test_a_long_host_is_not_echoed_in_full() -> None:
+    assert len(refused("predict", MODEL, "--host", "a" * 100_000)) < 300
 
 
 def test_an_unknown_host_names_the_three_nearest() -> None:

@@ -132,12 +132,14 @@ Note: one thing is unsure.
 
 def test_hosts_list() -> None:
     everything = json.loads(good("hosts", "list", "-o", "json"))["hosts"]
-    assert len(everything) >= 504
+    assert len(everything) >= 1010
     assert len({h["name"] for h in everything}) == len(everything)
     some = good("hosts", "list", "RTX 4090").splitlines()
     assert some[0].endswith(" chips with 'RTX 4090' in the name")
     assert some[3].startswith("NVIDIA GeForce RTX 4090 ")
     assert good("hosts", "list", "x5660").startswith("1 chip with")
+    # In no name, and yet a chip: what `--host` takes is found too.
+    assert good("hosts", "list", "dgx spark").startswith("1 chip for 'dgx spark'\n")
     none = run("hosts", "list", "abacus")
     assert (none.code, none.out, none.err) == (1, "0 chips with 'abacus' in the name\n", "")
     assert max(map(len, good("hosts", "list").splitlines())) <= 80

@@ -81,7 +81,7 @@ def test_bad_rows_are_counted_and_the_rest_scored(tmp_path: Path) -> None:
         "unknown-model",
         "tok_s is '-3'",
         "tok_s is ''",
-        "could not convert string to float: '1.4k'",
+        "tok_s is '1.4k', expected a number",
         "unit-slip",
         "no-length",
         "phase is 'both'",
@@ -90,6 +90,31 @@ def test_bad_rows_are_counted_and_the_rest_scored(tmp_path: Path) -> None:
         assert any(part in reason for reason in reasons), part
     assert next(n for r, n in reasons.items() if "unknown-model" in r) == 2
     assert next(n for r, n in reasons.items() if "unit-slip" in r) == 2
+
+
+@pytest.mark.usefixtures("few_packaged")
+def test_a_chip_under_its_usual_name_is_scored(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    usual = [{**BASE, "chip": chip} for chip in ("rtx 4090", "RTX 3080", "Abacus 9000")]
+    path.write_text(csv(usual))
+    text = " ".join(good("evaluate", "--on", path).split())
+    assert text.startswith(f"3 rows of {path}: 1 configurations scored")
+    assert "Chips read by their usual names: rtx 4090 as NVIDIA GeForce RTX 4090." in text
+    # RTX 3080 can mean two chips, and nothing is chosen.
+    assert "Skipped 2: unknown-chip" in text
+
+
+@pytest.mark.usefixtures("few_packaged")
+def test_many_reasons_fit_a_screen(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    path.write_text(csv([{**BASE, "tok_s": f"x{i}"} for i in range(100)]))
+    answer = run("evaluate", "--on", path)
+    assert answer.code == 1
+    assert "Skipped 92 more for 92 other reasons (-o json has them)." in answer.out
+    assert len(answer.out.splitlines()) < 24
+    assert "held-out" not in answer.out
+    data = json.loads(run("evaluate", "--on", path, "-o", "json").out)
+    assert len(data["skipped"]) == 100
 
 
 @pytest.mark.usefixtures("few_packaged")

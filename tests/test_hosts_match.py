@@ -15,6 +15,32 @@ from tokcast.predictor.errors import InputError
 ROOT = Path(__file__).parent.parent
 
 SPELLINGS = {
+    "MacBook Air M3 10-core 16GB": "Apple M3 10-core GPU",
+    "MacBook Pro M4 Max 64GB": "Apple M4 Max 40-core GPU",
+    "MacBook Pro 14-inch M4 Pro 20-core 24 Go (2024)": "Apple M4 Pro 20-core GPU",
+    "M4 Pro 16-core Mac mini": "Apple M4 Pro 16-core GPU",
+    'MacBook Pro 16" M3 Max 40 core': "Apple M3 Max 40-core GPU",
+    "Mac Studio M3 Ultra 512GB": "Apple M3 Ultra 80-core GPU",
+    "macbook neo": "Apple A18 Pro 5-core GPU",
+    "i7-12700K": "Intel Core i7-12700K",
+    "12900k": "Intel Core i9-12900K",
+    "ryzen 5 5600": "AMD Ryzen 5 5600",
+    "Ryzen 7 9800X3D": "AMD Ryzen 7 9800X3D",
+    "epyc 9654": "AMD EPYC 9654",
+    "Xeon Platinum 8480+": "Intel Xeon Platinum 8480+",
+    "Xeon E5-2680 v2": "Intel Xeon E5-2680 v2",
+    "Threadripper 7970X": "AMD Ryzen Threadripper 7970X",
+    "Ryzen AI 9 365": "AMD Ryzen AI 9 365 (Radeon 880M)",
+    "Radeon 890M": "AMD Ryzen AI 9 HX 370 (Radeon 890M)",
+    "Snapdragon X2 Elite Extreme": (
+        "Qualcomm Snapdragon X2 Elite Extreme X2E-96-100 (Adreno X2-90)"
+    ),
+    "Snapdragon 8 Elite": "Qualcomm Snapdragon 8 Elite",
+    "Snapdragon 8 Elite Gen 5": "Qualcomm Snapdragon 8 Elite Gen 5",
+    "Orange Pi 5": "Rockchip RK3588",
+    "2080 Ti 22GB": "NVIDIA GeForce RTX 2080 Ti 22GB (modified)",
+    "MI350X": "AMD Instinct MI350X",
+    "GB200": "NVIDIA GB200 186GB",
     "rtx4090": "NVIDIA GeForce RTX 4090",
     "RTX 4090": "NVIDIA GeForce RTX 4090",
     "4090": "NVIDIA GeForce RTX 4090",
@@ -121,6 +147,11 @@ SPELLINGS = {
 }
 
 AMBIGUOUS = {
+    "MacBook Air M3 16GB": ("Apple M3 8-core GPU", "Apple M3 10-core GPU"),
+    "Framework Desktop": (
+        "AMD Ryzen AI Max 385 (Radeon 8050S)",
+        "AMD Ryzen AI Max+ 395 (Radeon 8060S)",
+    ),
     "3080": ("NVIDIA GeForce RTX 3080 (10 GB)", "NVIDIA GeForce RTX 3080 12GB (12 GB)"),
     "4060 Ti": ("NVIDIA GeForce RTX 4060 Ti 16GB", "NVIDIA GeForce RTX 4060 Ti 8GB"),
     "A100 80GB": ("NVIDIA A100 PCIe 80GB", "NVIDIA A100 SXM4 80GB"),
@@ -141,9 +172,9 @@ UNKNOWN = [
     "4090 32GB",
     "M4 Ultra",
     "M4 10-core CPU 12-core GPU",
-    "i7-12700K",
+    "i7-12700KX",
     "rx 7900",
-    "epyc 9654",
+    "epyc 9653",
     "titan",
     "nvidia",
     "geforce rtx",
@@ -190,7 +221,9 @@ def test_no_near_miss_is_taken_for_a_match(text: str) -> None:
         find(text)
 
 
-@pytest.mark.parametrize("text", ["", "  ", "gpu", "??"])
+@pytest.mark.parametrize(
+    "text", ["", "  ", "gpu", "??", "MacBook Air", "Pixel 9", "Groq", "TPU v5e", "Switch 2"]
+)
 def test_a_text_without_a_name_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="is not a known chip; name one as in 'RTX 4090'"):
         find(text)

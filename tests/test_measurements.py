@@ -18,6 +18,7 @@ from tokcast.measurements.cleaning import RULES, check
 from tokcast.measurements.localscore import machine_of
 from tokcast.measurements.schema import (
     COLUMNS,
+    REQUIRED,
     BadRow,
     Measurement,
     open_text,
@@ -71,7 +72,10 @@ def test_columns_may_come_in_any_order_with_extra_ones() -> None:
 @pytest.mark.parametrize(
     ("column", "value", "reason"),
     [
-        ("tok_s", "fast", "could not convert"),
+        ("tok_s", "fast", "tok_s is 'fast', expected a number as 17.5"),
+        ("n_depth", "4k", "n_depth is '4k', expected a number"),
+        ("n_depth", "1e12", "expected a whole number below 2^31"),
+        ("n_depth", "0.5", "expected a whole number below 2^31"),
         ("tok_s", "-3", "finite number >= 0"),
         ("tok_s", "0", "above 0"),
         ("tok_s", "nan", "finite number"),
@@ -85,6 +89,29 @@ def test_a_bad_cell_is_explained_and_the_rest_is_read(column: str, value: str, r
     assert isinstance(bad, BadRow)
     assert reason in bad.reason
     assert good == row()
+
+
+def test_a_decimal_comma_that_moves_the_cells_is_not_read() -> None:
+    header, line = text(BASE).getvalue().splitlines()
+    moved = io.StringIO(f"{header}\n{line},5\n{line}\n")
+    bad, good = read_rows(moved, "t.csv")
+    assert bad == BadRow(2, "1 cells more than the header has columns")
+    assert good == row()
+
+
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        ("", r"t\.csv: empty; expected a CSV with the columns of docs/data\.md"),
+        ("chip;backend\n", "not separated by commas"),
+        ("chip\tbackend\n", "not separated by commas"),
+        (",".join((*REQUIRED, "tok_s")), "header has tok_s twice"),
+        (f"{','.join(REQUIRED)}\n{'x' * 200_000}\n", r"t\.csv:\d: field larger than field limit"),
+    ],
+)
+def test_what_is_no_such_csv_is_one_line(content: str, match: str) -> None:
+    with pytest.raises(InputError, match=match):
+        list(read_rows(io.StringIO(content), "t.csv"))
 
 
 def test_a_missing_column_is_named() -> None:

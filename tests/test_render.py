@@ -150,3 +150,9 @@ def test_tables_fit_the_screen(cells: list[tuple[str, str]], columns: int) -> No
         printed = layout(table)
     assert max(map(len, printed)) <= min(max(columns, 60), 100)
     assert len(printed) == 1 + len(cells)
+
+
+def test_several_columns_give_way_where_one_is_not_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    table = Table(("first", "second", "n"), (("a" * 40, "b" * 40, "1,234"),), frozenset({"n"}))
+    assert max(map(len, layout(table))) <= 60

@@ -93,6 +93,7 @@ def test_every_known_host() -> None:
         "select", "llama-3.1-8b@Q4_K_M", "--hosts", "all", "--min-decode", "20", "--top", "3"
     )
     assert " hosts run Llama 3.1 8B at 20 tok/s with every wish met" in out
+    assert "unknown" not in out
 
 
 def test_workloads_give_seconds_a_turn() -> None:

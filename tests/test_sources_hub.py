@@ -234,3 +234,14 @@ def test_offline_comes_from_the_environment_too(tmp_path: Path) -> None:
     for value, is_offline in (("1", True), ("true", True), ("0", False), ("", False)):
         place = Place(tmp_path, environ={"HF_HUB_OFFLINE": value})
         assert place.settings.offline is is_offline
+
+
+def test_a_portal_s_page_does_not_replace_the_listing_kept(tmp_path: Path) -> None:
+    with serve() as server:
+        hub(server, "owner/repo", _quants("m-Q8_0.gguf"))
+        place = Place(tmp_path, server.url)
+        assert _name(place.open("owner/repo")) == "m-Q8_0.gguf"
+        server.pages[LISTING] = Page(b"<html>log in</html>")
+        with pytest.raises(InputError, match="expected a list of files, found '<html>log in"):
+            place.open("owner/repo")
+        assert _name(place.open("owner/repo", offline=True)) == "m-Q8_0.gguf"

@@ -37,6 +37,22 @@ def test_a_folder_with_one_model_is_that_model(tmp_path: Path) -> None:
     assert place.open("~/f").metadata["general.name"] == "small"
 
 
+def test_a_file_that_may_not_be_looked_at_is_passed_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "m.gguf").write_bytes(small_gguf())
+    (tmp_path / "locked.gguf").write_bytes(b"")
+    looked_at = os.stat
+
+    def stat(path: str | os.PathLike[str], **kwargs: object) -> os.stat_result:
+        if "locked" in str(path):
+            raise PermissionError(13, "Permission denied", str(path))
+        return looked_at(path, **kwargs)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(os, "stat", stat)
+    assert open_model(str(tmp_path)).metadata["general.name"] == "small"
+
+
 def test_a_folder_with_several_models_lists_them(tmp_path: Path) -> None:
     place = Place(tmp_path)
     for quant in ("Q4_K_M", "Q8_0", "evil\x1b[2J"):

@@ -13,6 +13,7 @@ from tokcast.cli.placing import placing_on
 from tokcast.cli.predict import answer_of
 from tokcast.cli.predict_answer import Answer
 from tokcast.cli.predict_data import answer_data
+from tokcast.cli.predict_energy import EnergyAsked, asked_of
 from tokcast.cli.predict_notes import all_host_notes
 from tokcast.cli.predict_request import Asked, Request
 from tokcast.cli.running import is_here, run_of
@@ -100,6 +101,7 @@ class Engine:
             host=host if placing is None else placing.machine.host,
             host_notes=all_host_notes(host, notes) if placing is None else placing.machine.notes,
             placing=placing,
+            energy=_energy(body, host),
         )
         if placing is not None:
             return placed_answer(self._inventory(body.model), _request(body), asked, placing)
@@ -128,6 +130,20 @@ class Engine:
         """Return decode and prefill speed over depth; they don't depend on the setting's depth."""
         key = (pair, replace(scene.setting, n_depth=0))
         return self._curves.made(key, lambda: (decode_depths(scene), prefill_depths(scene)))
+
+
+def _energy(body: PredictIn, host: Host) -> EnergyAsked | None:
+    """Return what is asked of energy; raises InputError where it can't be told."""
+    price, grid, limit = body.price_per_kwh, body.grid, body.power_limit_w
+    asked = asked_of(
+        body.energy,
+        None if price is None else repr(price),
+        grid,
+        None if limit is None else repr(limit),
+    )
+    if asked is not None and host.n_devices > 1:
+        raise InputError("energy is of a model on one device; expected a host of one")
+    return asked
 
 
 def _is_here(pair: Any) -> bool:

@@ -45,12 +45,20 @@ def view_of(engine: Engine, pair: Pair, body: CompareIn) -> View:
         n_depth=(body.n_depth,),
         **body.model_dump(include={"n_ubatch", "type_k", "type_v", "flash_attention"}),
         n_context=body.n_context,
+        **_costs(engine, pair, body),
     )
     answer = engine.answer(asked)
     scene = engine.scene(pair, setting)
     decode, prefill = engine.curves(pair, scene)
     predictions = [f.prediction for f in answer.forecasts]
     return View(answer, scene, decode, prefill, roofline_of(scene, predictions))
+
+
+def _costs(engine: Engine, pair: Pair, body: CompareIn) -> dict[str, Any]:
+    """Return what of energy is asked of a pair: all of one device, nothing of several."""
+    if engine.host(pair)[0].n_devices > 1:
+        return {}
+    return {"energy": True, "price_per_kwh": body.price_per_kwh, "grid": body.grid}
 
 
 def view_data(v: View) -> dict[str, Any]:

@@ -91,14 +91,18 @@ def model_folders(environ: Mapping[str, str]) -> tuple[tuple[str, Path], ...]:
 
 
 def files_in(folder: Path) -> dict[str, Path]:
-    """Return {path below `folder` with slashes: file}, sorted; links to nothing are left out."""
+    """Return {path below `folder` with slashes: file}, sorted.
+
+    Links to nothing, and what may not be looked at, are left out.
+    """
     found: dict[str, Path] = {}
     for path, folders, names in os.walk(folder):
         depth = len(Path(path).relative_to(folder).parts)
         folders[:] = sorted(folders) if depth < _MAX_DEPTH else []
         for name in names:
             file = Path(path, name)
-            if file.is_file():
+            # `Path.is_file` raises where a folder on the way may not be looked into.
+            if os.path.isfile(file):  # noqa: PTH113
                 found[file.relative_to(folder).as_posix()] = file
         if len(found) > MAX_FILES:
             break

@@ -69,12 +69,19 @@ class Session:
         self.settings = settings
         self._token = settings.token()
         carrier = settings.transport() if settings.transport is not None else None
-        self._client = httpx.Client(
-            transport=carrier,
-            trust_env=carrier is None,
-            timeout=httpx.Timeout(READ_S, connect=CONNECT_S),
-            headers={"User-Agent": "tokcast", "Accept-Encoding": "identity"},
-        )
+        try:
+            self._client = httpx.Client(
+                transport=carrier,
+                trust_env=carrier is None,
+                timeout=httpx.Timeout(READ_S, connect=CONNECT_S),
+                headers={"User-Agent": "tokcast", "Accept-Encoding": "identity"},
+            )
+        except (ImportError, ValueError, httpx.InvalidURL) as error:
+            # Only what the environment says of proxies can be at fault: a scheme, or SOCKS.
+            raise InputError(
+                f"HTTPS_PROXY, HTTP_PROXY or ALL_PROXY: {' '.join(str(error).split())}; "
+                "expected http://host:port; set them again or unset them"
+            ) from None
 
     def close(self) -> None:
         """Close all connections."""

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tokcast.predictor.errors import InputError
+from tokcast.predictor.text import printable
 
 HUB = "https://huggingface.co"
 _TRUE = frozenset({"1", "ON", "YES", "TRUE"})
@@ -36,8 +37,17 @@ class Settings:
 
     @property
     def endpoint(self) -> str:
-        """Return the Hub's address, `HF_ENDPOINT` for a mirror, without a slash at its end."""
-        return (self.environ.get("HF_ENDPOINT") or HUB).rstrip("/")
+        """Return the Hub's address, `HF_ENDPOINT` for a mirror, without a slash at its end.
+
+        Raises InputError for one that is no address.
+        """
+        address = (self.environ.get("HF_ENDPOINT") or HUB).rstrip("/")
+        if not address.startswith(("https://", "http://")):
+            raise InputError(
+                f"HF_ENDPOINT {printable(address)!r}: expected an address that begins with "
+                f"https://, such as {HUB}; set it again or unset it"
+            )
+        return address
 
     @property
     def hub_home(self) -> Path:

@@ -128,7 +128,7 @@ class Web:
         return self._get(url, etag, lambda entry: unpack(entry.data), fetch, key)
 
     def body(self, url: str, limit: int, etag: str = "", accept: str = "*/*") -> bytes:
-        """Return a small file whole."""
+        """Return a small JSON file whole; only what can be one is kept for later."""
 
         def fetch(entry: Entry | None) -> bytes:
             headers = {"Accept": accept}
@@ -137,7 +137,8 @@ class Web:
             data, answer = self._connected().fetch(url, headers, limit)
             if entry is not None and answer.status == 304:
                 return entry.data
-            self._cache.store(url, Entry(data, etag or answer.etag, len(data)))
+            if _may_be_json(data):
+                self._cache.store(url, Entry(data, etag or answer.etag, len(data)))
             return data
 
         return self._get(url, etag, lambda entry: entry.data, fetch)
@@ -155,7 +156,8 @@ class Web:
             link = answer.response.headers.get("Link", "")
             linked.append(link)
             stored = link.encode("utf-8", "replace").replace(b"\n", b" ") + b"\n" + data
-            self._cache.store(key, Entry(stored, "", len(stored)))
+            if _may_be_json(data):
+                self._cache.store(key, Entry(stored, "", len(stored)))
             return data
 
         def use(entry: Entry) -> bytes:
@@ -218,3 +220,8 @@ class Web:
                 raise
             self._cache.discard(key)
             return fetch(None)
+
+
+def _may_be_json(data: bytes) -> bool:
+    """Return whether data is no page of a portal or proxy that answered in the server's place."""
+    return data.lstrip()[:1] in (b"{", b"[")
