@@ -1,5 +1,6 @@
 """The same as the commands, for Python: values in, objects out."""
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, overload
 
@@ -26,7 +27,8 @@ def _text(value: Text | Sequence[Text]) -> str:
         return value
     if isinstance(value, Sequence):
         return ",".join(map(_text, value))
-    return str(int(value)) if value == int(value) else repr(value)
+    # What is no number has no whole part; the option says what it expects.
+    return str(int(value)) if math.isfinite(value) and value == int(value) else repr(value)
 
 
 def _maybe(value: Text | Sequence[Text] | None) -> str | None:
@@ -171,6 +173,8 @@ def predict(
     understood.
     """
     addresses = (model,) if isinstance(model, str) else tuple(model)
+    if not addresses:
+        raise InputError("no model given; expected a file, owner/repo[:quant] or name@FILETYPE")
     request = PredictRequest(
         addresses=addresses,
         host=host,

@@ -11,7 +11,7 @@ import typer
 
 from tokcast.cli.commands import modules_of
 from tokcast.cli.render import plain
-from tokcast.cli.startup import HELP_NAMES, hide_types, skip_adapters, usage_error
+from tokcast.cli.startup import HELP_NAMES, check_repeats, hide_types, skip_adapters, usage_error
 from tokcast.predictor.errors import InputError
 
 
@@ -82,6 +82,7 @@ def _run() -> int:
     skip_adapters(command)
     hide_types(command)
     try:
+        check_repeats(command, sys.argv[1:])
         # Not the command's own `main`, which turns a broken pipe into a failure.
         with command.make_context("tokcast", words) as context:
             command.invoke(context)

@@ -49,7 +49,7 @@ def placed_answer(model: Inventory, request: Request, asked: Asked, placing: Pla
     )
     warnings = (
         *spec.warnings,
-        *context_notes(spec, n_context),
+        *context_notes(spec, n_context // placing.n_sequences),
         *placement.warnings,
         *(w for f in forecasts for w in f.prediction.warnings),
         *backend_notes(request.backend, run, asked.host),

@@ -7,14 +7,18 @@ can say what to do. This module hands those parameters through. If typer changes
 import or the attribute is missing and its own, slower way is used.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import typer
 
 from tokcast.cli.render import plain
+from tokcast.predictor.errors import InputError
 
 HELP_NAMES = ["-h", "--help"]
+_INSTEAD = (
+    "; several numbers are joined by commas, and tokcast select MODEL --hosts FILE compares hosts"
+)
 PLAIN = (str, bool, str | None, list[str], list[str] | None)
 
 
@@ -57,6 +61,42 @@ def _parameters(command: Any) -> Iterator[Any]:
         current = pending.pop()
         pending.extend(getattr(current, "commands", {}).values())
         yield from current.get_params(typer.Context(current, help_option_names=HELP_NAMES))
+
+
+def check_repeats(command: Any, words: Sequence[str]) -> None:
+    """Raise InputError for an option with one value that is given twice.
+
+    The framework would take the last one without a word, and `--host A --host B` would look
+    like a comparison.
+    """
+    once: dict[str, str] = {}
+    given: set[str] = set()
+    takes_value = False
+    for word in words:
+        if takes_value:
+            takes_value = False
+        elif word == "--":
+            return
+        elif word in getattr(command, "commands", {}):
+            command = command.commands[word]
+            once = _once(command)
+        else:
+            name, equals, _ = word.partition("=")
+            takes_value = name in once and not equals
+            if name in once and once[name] in given:
+                raise InputError(f"{name} is given twice; expected it once{_INSTEAD}")
+            given.add(once.get(name, ""))
+
+
+def _once(command: Any) -> dict[str, str]:
+    """Return {spelling: name} of a command's options that have one value."""
+    context = typer.Context(command, help_option_names=HELP_NAMES)
+    return {
+        spelling: param.name
+        for param in command.get_params(context)
+        if param.param_type_name == "option" and not param.is_flag and not param.multiple
+        for spelling in param.opts
+    }
 
 
 def usage_error(error: Exception) -> str | None:

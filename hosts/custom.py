@@ -29,6 +29,14 @@ _COUNTS = ("n_cores", "n_devices", "launch_year")
 _TEXTS = ("chip", "vendor", "kind", "architecture", "memory_type", "confidence")
 _KEYS = (*_TEXTS, *_NUMBERS, *_COUNTS, "flops_per_s", "source", "notes")
 _GIVEN = "given by the user"
+# Less than any machine that runs a model has: a figure in GB/s, GB, TFLOPS or GHz.
+_LEAST = {
+    "bytes_per_s": (1e8, 1e9),
+    "link_bytes_per_s": (1e7, 1e9),
+    "memory_bytes": (2.0**20, 2.0**30),
+    "clock_hz": (1e6, 1e9),
+    **dict.fromkeys((*_RATES, "flops_per_s"), (1e8, 1e12)),
+}
 
 
 def from_toml(path: str | Path) -> Host:
@@ -148,6 +156,9 @@ def _checked(value: object, key: str, path: str | Path) -> Any:
         _refuse(path, key, value, "a number in SI units, such as 400e9")
     if not math.isfinite(value) or value <= 0:
         _refuse(path, key, value, "a positive, finite number")
+    least, usual = _LEAST.get(key, (0.0, 1.0))
+    if value < least:
+        _refuse(path, key, value, f"SI units, perhaps {value * usual:g}")
     if key in _COUNTS and value != int(value):
         _refuse(path, key, value, "a whole number")
     return int(value) if key in _COUNTS else float(value)

@@ -15,6 +15,10 @@ _MEMORY_TYPE = re.compile(r"\b(lpddr|gddr|ddr|hbm)\s*(\d)\s*([ex]?)\b")
 # What a CPU's own name string carries besides its name, and counts of CPU cores.
 _CLUTTER = re.compile(
     r"\((?:r|tm|c)\)|[®™]|@.*$|\bw/.*$|\bwith radeon.*$|\b\d+(?:st|nd|rd|th) gen(?:eration)?\b"
+    # The processor's memory beside the GPU's own, as the driver names a GH200.
+    r"|(?<=gh200) 480gb\b"
+    # A Threadripper says `7985WX 64-Cores`.
+    r"|(?<=\dx )\d+-cores\b|(?<=\dwx )\d+-cores\b"
     r"|\b(?:\d+|dual|quad|six|eight)-core (?:processor|cpu)\b|\bcpu cores\b"
 )
 # The computer around an Apple chip, with its size and year: MacBook Pro 14-inch (2024).

@@ -212,6 +212,18 @@ def known_name(name: str) -> str | None:
     return exact.get(words) or plain.get(_plain_words(words))
 
 
+def own_file_type(name: str) -> str | None:
+    """Return the file type that a model is published in where that is a quantized one."""
+    return "MXFP4_MOE" if entry(name).experts_as == "MXFP4" else None
+
+
+def namesake(name: str) -> str | None:
+    """Return the model whose shape stands for another one's: `llama-3.1-70b` for Llama 3.3 70B."""
+    found = known_name(name)
+    is_itself = found is None or _plain_words(_words(name)) == _plain_words(_words(found))
+    return None if is_itself else found
+
+
 def _find(name: str) -> str:
     found = known_name(name)
     if found is None:

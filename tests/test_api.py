@@ -129,3 +129,22 @@ def test_what_is_public() -> None:
         assert getattr(tokcast, name) is not None
     with pytest.raises(AttributeError, match=r"module 'tokcast' has no attribute 'guess'"):
         _ = tokcast.guess  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        ({"model": []}, "no model given; expected a file"),
+        ({"memory": float("nan")}, "memory 'nan' is not positive and finite"),
+        ({"bandwidth": float("inf")}, "bandwidth 'inf' is not positive and finite"),
+        ({"n_depth": 1.5}, "-d '1.5': expected whole numbers"),
+        ({"n_depth": []}, "-d '': expected 1 to 64 numbers"),
+    ],
+)
+def test_numbers_that_are_none_are_told_by_their_option(
+    arguments: dict[str, object], expected: str
+) -> None:
+    asked = {"model": "qwen3-8b@Q4_K_M", "host": HOST, **arguments}
+    with pytest.raises(tokcast.InputError) as caught:
+        tokcast.predict(**asked)  # type: ignore[call-overload]
+    assert expected in str(caught.value)

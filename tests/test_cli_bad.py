@@ -267,6 +267,24 @@ def test_a_full_disk_is_one_line() -> None:
     assert (done.returncode, done.stderr) == (2, line)
 
 
+@pytest.mark.parametrize(
+    ("args", "name"),
+    [
+        (["--host", "RTX 4090", "--host", "RTX 3090"], "--host"),
+        (["-p", "512", "-p", "1024"], "-p"),
+        (["-p", "512", "--n-prompt=1024"], "--n-prompt"),
+    ],
+)
+def test_the_last_of_two_values_is_not_taken_in_silence(args: list[str], name: str) -> None:
+    assert refused("predict", MODEL, *args).startswith(f"{name} is given twice; expected it once")
+
+
+def test_what_may_be_repeated_may() -> None:
+    assert "Fastest that fits" in good("predict", "-m", MODEL, "-m", "qwen3-8b@Q4_K_M", *RTX)
+    # A value that looks like an option is a value.
+    assert refused("predict", MODEL, "--host", "--host").startswith("host '--host' is not a known")
+
+
 def test_ranges_are_those_of_llama_bench() -> None:
     text = good("predict", MODEL, *RTX, "-p", "0", "-d", "0-16k+8k,1k-4k*2", "-o", "jsonl")
     depths = [json.loads(line)["n_depth"] for line in text.splitlines()]

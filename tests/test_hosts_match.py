@@ -29,6 +29,8 @@ SPELLINGS = {
     "epyc 9654": "AMD EPYC 9654",
     "Xeon Platinum 8480+": "Intel Xeon Platinum 8480+",
     "Xeon E5-2680 v2": "Intel Xeon E5-2680 v2",
+    "AMD Ryzen Threadripper PRO 7985WX 64-Cores": "AMD Ryzen Threadripper PRO 7985WX",
+    "M4 Max 40-cores": "Apple M4 Max 40-core GPU",
     "Threadripper 7970X": "AMD Ryzen Threadripper 7970X",
     "Ryzen AI 9 365": "AMD Ryzen AI 9 365 (Radeon 880M)",
     "Radeon 890M": "AMD Ryzen AI 9 HX 370 (Radeon 890M)",
@@ -41,6 +43,7 @@ SPELLINGS = {
     "2080 Ti 22GB": "NVIDIA GeForce RTX 2080 Ti 22GB (modified)",
     "MI350X": "AMD Instinct MI350X",
     "GB200": "NVIDIA GB200 186GB",
+    "NVIDIA GH200 144G HBM3e": "NVIDIA GH200 144GB",
     "rtx4090": "NVIDIA GeForce RTX 4090",
     "RTX 4090": "NVIDIA GeForce RTX 4090",
     "4090": "NVIDIA GeForce RTX 4090",
@@ -148,6 +151,7 @@ SPELLINGS = {
 
 AMBIGUOUS = {
     "MacBook Air M3 16GB": ("Apple M3 8-core GPU", "Apple M3 10-core GPU"),
+    "NVIDIA GH200 480GB": ("NVIDIA GH200 96GB", "NVIDIA GH200 144GB"),
     "Framework Desktop": (
         "AMD Ryzen AI Max 385 (Radeon 8050S)",
         "AMD Ryzen AI Max+ 395 (Radeon 8060S)",

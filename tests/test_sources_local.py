@@ -107,6 +107,20 @@ def test_a_word_of_the_catalogue_is_its_model() -> None:
     )
 
 
+def test_a_model_published_quantized_is_taken_so() -> None:
+    header = open_model("gpt-oss-20b")
+    assert header.tensors == catalogue.header("gpt-oss-20b", "MXFP4").tensors
+    assert "so this is gpt-oss-20b@MXFP4_MOE" in header.warnings[-1]
+
+
+def test_a_model_of_another_s_shape_says_so() -> None:
+    note = "llama-3.3-70b has the shape of llama-3.1-70b, by whose name it goes"
+    assert note in open_model("llama-3.3-70b@Q4_K_M").warnings
+    assert note in open_model("llama-3.3-70b").warnings
+    # More words and another case are the same model.
+    assert open_model("Llama-3.1-70B-Instruct@Q4_K_M").warnings == ()
+
+
 def test_a_word_that_is_nothing_names_the_nearest(tmp_path: Path) -> None:
     with pytest.raises(
         InputError, match=r"'lama-3\.1-8x': no such file.*llama-3\.1-8b.*owner/repo"

@@ -76,20 +76,27 @@ def _over_web(reader: Callable[[M, Web], Header], model: M, settings: Settings) 
         header = reader(model, web)
     finally:
         web.close()
-    return replace(header, warnings=(*header.warnings, *web.warnings))
+    return _warned(header, *web.warnings)
 
 
 def _of_catalogue(model: CatalogueModel) -> Header:
     from tokcast.predictor import catalogue
 
+    shape = catalogue.namesake(model.name)
+    alias = (f"{model.name} has the shape of {shape}, by whose name it goes",) if shape else ()
     if model.file_type is not None:
-        return catalogue.header(model.name, model.file_type)
+        return _warned(catalogue.header(model.name, model.file_type), *alias)
     try:
-        header = catalogue.header(model.name, DEFAULT_FILE_TYPE)
+        file_type = catalogue.own_file_type(model.name) or DEFAULT_FILE_TYPE
+        header = catalogue.header(model.name, file_type)
     except InputError as error:
         raise InputError(
             f"{printable(model.name, 200)!r}: no such file or folder here and {error}; "
             "a model of the Hub is owner/repo"
         ) from None
     warning = f"no file type given, so this is {header.source}; @FILETYPE names another"
-    return replace(header, warnings=(*header.warnings, warning))
+    return _warned(header, warning, *alias)
+
+
+def _warned(header: Header, *warnings: str) -> Header:
+    return replace(header, warnings=(*header.warnings, *warnings))
