@@ -33,7 +33,7 @@ from tokcast.measurements.launch import launch
 from tokcast.measurements.protocol import Rule
 from tokcast.measurements.record import Series, Task
 from tokcast.measurements.runners.job import Job, Settings
-from tokcast.measurements.store import newest_calibrations
+from tokcast.measurements.store_file import newest_calibrations
 from tokcast.measurements.target import Target, find, on_disk
 from tokcast.predictor.ledger import Workload
 from tokcast.predictor.model import model_spec

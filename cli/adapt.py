@@ -11,8 +11,8 @@ from typing import Any, TextIO
 
 from tokcast.cli.adapt_runs import runs_of
 from tokcast.cli.options import host_of, number
-from tokcast.cli.predict import run_of
 from tokcast.cli.render import Report, Table, check_format, count, plain, rate, render
+from tokcast.cli.running import run_of
 from tokcast.cli.scene import Setting, scene_of
 from tokcast.hosts.rates import rates_of
 from tokcast.predictor import catalogue

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, overload
 
 from tokcast.cli import predict as predicting
 from tokcast.cli import select as selecting
-from tokcast.cli.placing import Words
-from tokcast.cli.predict import Answer
+from tokcast.cli.placement_words import Words
+from tokcast.cli.predict_answer import Answer
+from tokcast.cli.predict_request import Request as PredictRequest
+from tokcast.cli.predict_request import parse
 from tokcast.cli.select import Selection
 from tokcast.cli.select_request import Request as SelectRequest
 from tokcast.predictor.errors import InputError
@@ -173,7 +175,7 @@ def predict(
     addresses = (model,) if isinstance(model, str) else tuple(model)
     if not addresses:
         raise InputError("no model given; expected a file, owner/repo[:quant] or name@FILETYPE")
-    request = predicting.Request(
+    request = PredictRequest(
         addresses=addresses,
         host=host,
         backend=backend,
@@ -214,7 +216,7 @@ def predict(
             n_batch=_maybe(n_batch),
         ),
     )
-    asked = predicting.parse(request)
+    asked = parse(request)
     answers = tuple(predicting.answer(address, request, asked) for address in addresses)
     return answers[0] if isinstance(model, str) else answers
 

@@ -4,58 +4,15 @@ import errno
 import io
 import os
 import sys
+from importlib import import_module
 from typing import Annotated
 
 import typer
 
-from tokcast.cli.commands import (
-    batching,
-    energy,
-    fitting,
-    hosts,
-    measure,
-    models,
-    pages,
-    plan,
-    plot,
-    precision,
-    roofline,
-    scaling,
-    training,
-    triage,
-)
+from tokcast.cli.commands import modules_of
 from tokcast.cli.render import plain, squeeze
 from tokcast.cli.startup import HELP_NAMES, check_repeats, hide_types, skip_adapters, usage_error
 from tokcast.predictor.errors import InputError
-
-app = typer.Typer(
-    name="tokcast",
-    help="How fast a language model will run on a machine, how sure that is, and why.",
-    epilog="Exit codes: 0 done, 1 it ran and the answer is no, 2 bad input.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    context_settings={"help_option_names": HELP_NAMES},
-)
-# A group without a name adds its commands to the top level; the help lists them in this order.
-for group in (
-    models,
-    plan,
-    measure,
-    batching,
-    fitting,
-    energy,
-    training,
-    scaling,
-    hosts,
-    precision,
-    triage,
-    roofline,
-    plot,
-    pages,
-):
-    app.add_typer(group.app)
 
 
 def _version(value: bool) -> None:
@@ -72,13 +29,31 @@ _LONGEST_LINE = 1600
 _OUTPUT_FAILS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
-@app.callback()
 def _root(
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_version, help="Show the version.")
     ] = False,
 ) -> None:
     """Let --version come before a command."""
+
+
+def application(word: str | None = None) -> typer.Typer:
+    """Return the application: the commands of the modules that answer to a word, or all."""
+    app = typer.Typer(
+        name="tokcast",
+        help="How fast a language model will run on a machine, how sure that is, and why.",
+        epilog="Exit codes: 0 done, 1 it ran and the answer is no, 2 bad input.",
+        no_args_is_help=True,
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        context_settings={"help_option_names": HELP_NAMES},
+    )
+    app.callback()(_root)
+    for name in modules_of(word):
+        # A group without a name adds its commands to the top level.
+        app.add_typer(import_module(f"tokcast.cli.commands.{name}").app)
+    return app
 
 
 def main() -> None:
@@ -104,13 +79,14 @@ def main() -> None:
 
 
 def _run() -> int:
-    command = typer.main.get_command(app)
+    words = sys.argv[1:]
+    command = typer.main.get_command(application(words[0] if words else None))
     skip_adapters(command)
     hide_types(command)
     try:
         check_repeats(command, sys.argv[1:])
         # Not the command's own `main`, which turns a broken pipe into a failure.
-        with command.make_context("tokcast", sys.argv[1:]) as context:
+        with command.make_context("tokcast", words) as context:
             command.invoke(context)
         return 0
     except typer.Exit as end:

@@ -1,8 +1,11 @@
 """`tokcast calibrate`: this machine measured without a download, and predictions made sharper."""
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from tokcast.cli.calibrate_probe import Probed, probed_by
 from tokcast.cli.calibrate_report import clean_share, plan_report, refused, report, trust
 from tokcast.cli.measuring import (
     Engine,
@@ -21,13 +24,10 @@ from tokcast.fits.released import released
 from tokcast.hosts.quantity import parse_bandwidth
 from tokcast.measurements.calibration_run import Outcome, Place, calibrate, resume_or_start
 from tokcast.measurements.importers import read_file
-from tokcast.measurements.launch import rates
 from tokcast.measurements.plan import Launch, Plan, parse_budget
 from tokcast.measurements.plan import make as make_plan
-from tokcast.measurements.probe import Peaks, probe
 from tokcast.measurements.runners.job import Settings
 from tokcast.measurements.runners.mlx import is_slow_device
-from tokcast.measurements.runners.rates import Rate
 from tokcast.measurements.schema import Measurement
 from tokcast.measurements.store import Store, open_store
 from tokcast.measurements.target import scratch_folder
@@ -79,61 +79,6 @@ def _plan(request: Request, engine: Engine, settings: Settings) -> Plan:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Probed:
-    """What this machine sustains, by numpy and by the runtime's own kernels."""
-
-    peaks: Peaks | None
-    device: str
-    rates: tuple[Rate, ...]
-
-    def facts(self, host: Host) -> dict[str, float]:
-        """Return measured peaks that stand in for published ones.
-
-        A nameplate is kept where it was published: the release's effects are relative to it. An
-        estimate, as of a virtual machine, gives way to the measurement.
-        """
-        if host.confidence != "low":
-            return {}
-        read = [r.bytes_per_s for r in self.rates]
-        fp32 = [r.flops_per_s for r in self.rates if r.type == "F32"]
-        if self.peaks is not None:
-            read.append(self.peaks.bytes_per_s)
-            fp32.append(self.peaks.fp32_flops_per_s)
-        found = {"bytes_per_s": max(read, default=0.0), "fp32_flops_per_s": max(fp32, default=0.0)}
-        return {name: value for name, value in found.items() if value}
-
-    def notes(self) -> tuple[str, ...]:
-        """Return the figures in words, with their spread."""
-        found = []
-        if self.peaks is not None:
-            p = self.peaks
-            found.append(
-                f"Measured here: {p.bytes_per_s / 1e9:.1f} GB/s read"
-                f" (spread {100 * p.bytes_spread:.0f} %), {p.triad_bytes_per_s / 1e9:.1f} GB/s"
-                f" triad, {p.fp32_flops_per_s / 1e9:.0f} GFLOP/s FP32"
-                f" (spread {100 * p.flops_spread:.0f} %), {p.n_threads} threads."
-            )
-        kernels = ", ".join(
-            f"{r.type} {r.bytes_per_s / 1e9:.0f} GB/s and {r.flops_per_s / 1e9:,.0f} GFLOP/s"
-            for r in self.rates
-        )
-        if kernels:
-            spread = 100 * max(r.spread for r in self.rates)
-            found.append(f"Its kernels on {self.device}: {kernels} (spread up to {spread:.0f} %).")
-        return tuple(found)
-
-
-def _probed(engine: Engine, n_threads: int) -> Probed:
-    peaks = probe(n_threads) if engine.setup.backend == "CPU" else None
-    try:
-        device, found = rates("mlx" if engine.runtime == "mlx" else "llama.cpp", n_threads)
-    except InputError:
-        # Only llama-bench is here, or a build without the interface: the runs say enough.
-        return Probed(peaks, "", ())
-    return Probed(peaks, device, found)
-
-
 def _session(
     request: Request, engine: Engine, store: Store, progress: Progress
 ) -> tuple[Outcome, Probed]:
@@ -153,7 +98,7 @@ def _session(
         progress(f"{bar(done, total)} {work.item.key}, about {clock_text(seconds)} left")
 
     progress("measuring bandwidth and arithmetic")
-    probed = _probed(engine, settings.n_threads)
+    probed = probed_by(engine, settings.n_threads)
     place = Place(engine.host.name, engine.host.memory_bytes)
     outcome = calibrate(
         plan, session, store, place, settings, scratch_folder(), on_launch, run=engine.launch
@@ -161,10 +106,7 @@ def _session(
     return outcome, probed
 
 
-def _from_files(request: Request, backend: str, host: Host) -> Usable:
-    rows: list[Measurement] = []
-    for name in request.files:
-        rows.extend(read_file(Path(name)).rows)
+def _usable(request: Request, rows: Sequence[Measurement], backend: str, host: Host) -> Usable:
     usable = points_of_rows(rows, host, backend)
     if not usable.points:
         why = "; ".join(f"{n} {reason}" for reason, n in usable.left_aside.items())
@@ -175,13 +117,10 @@ def _from_files(request: Request, backend: str, host: Host) -> Usable:
     return usable
 
 
-def _backend_of_files(request: Request) -> str:
-    found = [m.backend for name in request.files for m in read_file(Path(name)).rows]
-    return max(set(found), key=found.count) if found else "CPU"
-
-
 def _with_files(request: Request) -> Report:
-    backend = _backend_of_files(request)
+    rows = [m for name in request.files for m in read_file(Path(name)).rows]
+    backends = Counter(m.backend for m in rows)
+    backend = backends.most_common(1)[0][0] if backends else "CPU"
     host = detected(backend)
     if request.host:
         from tokcast.hosts.match import find
@@ -190,7 +129,7 @@ def _with_files(request: Request) -> Report:
             raise InputError(
                 f"--host {request.host}: a calibration is of this machine, {host.name}"
             )
-    usable = _from_files(request, backend, host)
+    usable = _usable(request, rows, backend, host)
     facts = _given_facts(request)
     run = run_here("mlx" if backend == "MLX" else "llama.cpp", backend, released())
     source = ", ".join(Path(f).name for f in request.files)
@@ -208,7 +147,7 @@ def _given_facts(request: Request) -> dict[str, float]:
 
 
 def _refit() -> Report:
-    """Return the newest calibration of each backend made again from its kept runs."""
+    """Return the newest calibration that was measured, made again from its kept runs."""
     store = open_store()
     old = next((c for c in store.calibrations() if c["source"].startswith("session ")), None)
     if old is None:
@@ -240,10 +179,24 @@ def _measured(request: Request) -> tuple[Report, int]:
     return report(c, engine.host, notes, outcome.failed), 0
 
 
+def _check_flags(request: Request) -> None:
+    """Raise InputError for flags of which one would be passed over."""
+    ways = (("--refit", request.refit), ("--with", request.files), ("--plan", request.plan_only))
+    asked = [flag for flag, given in ways if given]
+    if len(asked) > 1:
+        raise InputError(f"{' and '.join(asked)}: expected one of them")
+    if request.host and not request.files:
+        raise InputError(
+            f"--host {request.host!r}: says what the figures of --with are of; without them it is"
+            " this machine that is measured"
+        )
+
+
 def run(request: Request, output: str) -> int:
     """Calibrate and print the error before and after; exit code 1 where it was too busy."""
     check_format(output)
     parse_budget(request.budget)
+    _check_flags(request)
     code = 0
     if request.plan_only:
         engine = _engine(request)

@@ -7,7 +7,7 @@ from tokcast.measurements.gate import PRESSURE_FILE, nvml_library, read_text, st
 from tokcast.measurements.launch import describe
 from tokcast.measurements.meters import POWERCAP, open_meter
 from tokcast.measurements.runners import llama_bench, llama_cpp, mlx
-from tokcast.measurements.store import FILE, data_folder, newest_calibrations
+from tokcast.measurements.store_file import FILE, data_folder, newest_calibrations
 from tokcast.predictor.errors import InputError
 
 Finding = tuple[str, str, str]

@@ -10,15 +10,13 @@ from typing import Any
 from tokcast.cli.progress import Progress
 from tokcast.cli.render import Report, Table, render
 from tokcast.fits.energy import is_free
+from tokcast.fits.energy_calibrated import installations
 from tokcast.fits.energy_heldout import speed_fits
+from tokcast.fits.energy_knees import knee_readings
 from tokcast.fits.energy_observations import observe_energy
-from tokcast.fits.energy_release import (
-    EnergyScore,
-    energy_scores,
-    left_out_energy,
-    release_energy,
-)
+from tokcast.fits.energy_release import left_out_energy, release_energy
 from tokcast.fits.energy_released import ENERGY_PATH
+from tokcast.fits.energy_scores import EnergyScore, energy_scores
 from tokcast.fits.kept import user_store
 from tokcast.fits.observations import observe
 from tokcast.fits.power_cap import CapScore, cap_terms, score_caps, sweeps
@@ -36,6 +34,15 @@ def _mape(score: Score | None) -> str:
     return _percent(None if score is None else score.mape)
 
 
+def _figure(value: float | None) -> str:
+    """Return a percentage without its sign, for a table that has many."""
+    return "-" if value is None else f"{value:.1f}"
+
+
+def _figure_of(score: Score | None) -> str:
+    return _figure(None if score is None else score.mape)
+
+
 def _pooled(scores: Sequence[EnergyScore], left_out: str) -> tuple[str, ...]:
     """Return the line that puts all rows of one way of leaving out together."""
     of = [s for s in scores if s.left_out == left_out]
@@ -43,19 +50,19 @@ def _pooled(scores: Sequence[EnergyScore], left_out: str) -> tuple[str, ...]:
     n, n_timed = sum(s.watts.n for s in of), sum(s.joules.n for s in timed if s.joules)
     watts = sum(s.inside_watts * s.watts.n for s in of) / n
     joules = sum((s.inside_joules or 0) * s.joules.n for s in timed if s.joules) / max(n_timed, 1)
-    return (left_out, "all", "", str(n), "", "", _percent(watts), "", "", _percent(joules))
+    return (left_out, "all", "", str(n), "", "", _figure(watts), "", "", _figure(joules))
 
 
 def score_table(scores: Sequence[EnergyScore]) -> Table:
     """Return a line each meter and phase: ours and the published power's over the same time."""
     columns = (
-        "left out",
+        "out",
         "meter",
         "phase",
         "rows",
         "power",
         "TDP",
-        "in 80 %",
+        "in 80",
         "energy",
         "TDP x time",
         "inside",
@@ -66,17 +73,38 @@ def score_table(scores: Sequence[EnergyScore]) -> Table:
             s.meter,
             s.phase,
             str(s.watts.n),
-            _mape(s.watts),
-            _mape(s.tdp_watts),
-            _percent(s.inside_watts),
-            _mape(s.joules),
-            _mape(s.tdp_joules),
-            _percent(s.inside_joules),
+            _figure_of(s.watts),
+            _figure_of(s.tdp_watts),
+            _figure(s.inside_watts),
+            _figure_of(s.joules),
+            _figure_of(s.tdp_joules),
+            _figure(s.inside_joules),
         )
         for s in scores
     ]
     rows += [_pooled(scores, name) for name in ("model", "chip")]
     return Table(columns, tuple(rows), frozenset(columns[3:]))
+
+
+def calibrated_table(scores: Sequence[EnergyScore]) -> Table:
+    """Return joules a token of a model left out by whose time they are: three ways of knowing it.
+
+    As measured, as calibrated by other models on the same installation, and as predicted.
+    """
+    columns = ("model left out", "phase", "measured", "calibrated", "TDP x time", "predicted")
+    rows = tuple(
+        (
+            s.meter,
+            s.phase,
+            _mape(s.watts),
+            _mape(s.calibrated),
+            _mape(s.tdp_calibrated),
+            _mape(s.joules),
+        )
+        for s in scores
+        if s.calibrated is not None
+    )
+    return Table(columns, rows, frozenset(columns[2:]))
 
 
 def cap_table(scores: Sequence[CapScore]) -> Table:
@@ -112,7 +140,8 @@ def evaluate(save: str | None, output: str) -> int:
         found, rejected = observe_energy(rows)
         free = [o for o in found if is_free(o)]
         speed = speed_fits(observe(measured)[0], user_store(), progress)
-        left = left_out_energy(free, speed, progress)
+        read = [*free, *knee_readings(found)]
+        left = left_out_energy(read, speed, installations(rows), progress)
     swept = sweeps(packaged_energy())
     body = release_energy(left, cap_terms(swept))
     report = _report(body, energy_scores(left), score_caps(swept), len(free))
@@ -152,12 +181,14 @@ def _report(
             f"Energy coefficients {body['digest']} from {n:,} readings; the best power limit within"
             f" one step in {near} of {len(caps)} sweeps left out",
         ),
-        (score_table(scores), cap_table(caps)),
+        (score_table(scores), calibrated_table(scores), cap_table(caps)),
         (
-            "Mean absolute percentage errors of rows whose model or chip no fit saw. Power: over"
+            "Mean absolute percentage errors of rows whose model or chip was left out. Power: over"
             " the measured time; energy: joules a token over the predicted time, by speed fits"
             " that did not see the model or chip either. TDP: the published power over the same"
-            " time. In 80 %, inside: how often that interval held, made from the other groups.",
+            " time. In 80, inside: how often the 80 % range held, made from the other groups.",
+            "The second table is of joules a token by whose time they are: measured, calibrated by"
+            " other models on the same installation (TDP x time is over this time), predicted.",
         ),
         data,
         [asdict(s) for s in scores],

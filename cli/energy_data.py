@@ -6,7 +6,7 @@ from tokcast.cli.predict_energy import thousand_answers
 from tokcast.predictor.energy import Energy
 
 if TYPE_CHECKING:
-    from tokcast.cli.predict import Answer
+    from tokcast.cli.predict_answer import Answer
 
 
 def energy_data(e: Energy) -> dict[str, Any]:

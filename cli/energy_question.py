@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 
 from tokcast.cli.energy_recipe import Request, shape_of, with_recipe
 from tokcast.cli.options import host_of, number, one_count
+from tokcast.cli.predict_energy import EnergyAsked, asked_of
 from tokcast.hosts.links import link_bytes_per_s
 from tokcast.hosts.quantity import parse_bandwidth
 from tokcast.hosts.registry import names
@@ -31,6 +32,7 @@ class Asked:
     host: Host
     n_steps: int
     notes: tuple[str, ...]
+    costs: EnergyAsked
 
 
 def asked(request: Request, laws: Laws) -> Asked:
@@ -55,7 +57,8 @@ def asked(request: Request, laws: Laws) -> Asked:
     if request.speedup is not None:
         question = replace(question, speedup=_speedup(request.speedup, n_devices))
     n_steps = one_count(request.steps or "1000", "--steps")
-    return Asked(question, host, n_steps, (*notes, *host_notes, *power_notes))
+    costs = asked_of(True, request.price, request.grid, None) or EnergyAsked()
+    return Asked(question, host, n_steps, (*notes, *host_notes, *power_notes), costs)
 
 
 def _devices(request: Request, host: Host) -> int:

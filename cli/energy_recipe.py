@@ -37,6 +37,8 @@ class Request:
     bandwidth: str | None = None
     tflops: str | None = None
     memory: str | None = None
+    price: str | None = None
+    grid: str | None = None
 
 
 RECIPE = tuple(f.name for f in fields(Request) if f.name != "config")

@@ -7,6 +7,7 @@ from typing import Any
 from tokcast.cli.energy_question import Asked, asked
 from tokcast.cli.energy_recipe import Request
 from tokcast.cli.fitting import available_bytes
+from tokcast.cli.predict_energy import bill, bill_words
 from tokcast.cli.progress import clock_text
 from tokcast.cli.render import Report, Table, check_format, params, rate, render, size
 from tokcast.fits.training_release import released_laws
@@ -40,7 +41,8 @@ def _report(a: Asked, f: TrainForecast, laws: Laws, there: float | None) -> Repo
         f"Training {q.shape.name} ({params(q.shape.n_params)}) on {where}"
         f" ({q.layout}, {q.step.precision})",
         f"  {_of(f.seconds, _time(f.seconds))}, {_of(f.joules, _energy(f.joules))} a step",
-        f"  {a.n_steps:,} steps: {clock_text(total_s.value)}, {_of(total_j, _energy(total_j))}",
+        f"  {a.n_steps:,} steps: {clock_text(total_s.value)}, {_of(total_j, _energy(total_j))}"
+        + bill_words(bill(total_j.value, a.costs)),
         f"  {_memory_words(q, f.device_bytes, there)}",
     )
     rows = tuple(_rows(q, f))
@@ -148,6 +150,7 @@ def _record(a: Asked, f: TrainForecast, there: float | None) -> dict[str, Any]:
         "n_steps": a.n_steps,
         "total_seconds": f.seconds.value * a.n_steps,
         "total_joules": f.joules.value * a.n_steps,
+        **bill(f.joules.value * a.n_steps, a.costs),
         "watts": f.watts,
         "is_metered": f.is_metered,
         "efficiency": f.efficiency,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from tokcast.cli.fitting import Fit
-from tokcast.cli.predict import Forecast
+from tokcast.cli.predict_answer import Forecast
 from tokcast.cli.render import Table, size
 from tokcast.predictor.prediction import ComponentTime, Prediction
 

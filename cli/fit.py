@@ -4,7 +4,7 @@ import json
 import time
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from tokcast.predictor.errors import InputError
 SAME = 0.01
 
 
-def _score_table(fits: dict[str, PhaseFit]) -> Table:
+def _score_table(fits: Mapping[str, PhaseFit]) -> Table:
     columns = (
         "phase",
         "left out, evidence",
@@ -47,7 +47,7 @@ def _score_table(fits: dict[str, PhaseFit]) -> Table:
     return Table(columns, tuple(rows), frozenset(columns[2:]))
 
 
-def _effect_table(fits: dict[str, PhaseFit]) -> Table:
+def _effect_table(fits: Mapping[str, PhaseFit]) -> Table:
     rows = []
     for fitted in fits.values():
         e = fitted.estimate
@@ -64,6 +64,29 @@ def furthest(body: Mapping[str, Any], released: Mapping[str, Any]) -> float:
     return max(abs(ours.get(n, 0.0) - theirs.get(n, 0.0)) for n in {**ours, **theirs})
 
 
+@dataclass(frozen=True, slots=True)
+class Made:
+    """Coefficients made again, how they came about, and the released ones beside them."""
+
+    body: Mapping[str, Any]
+    released: Mapping[str, Any]
+    fits: Mapping[str, PhaseFit]
+    n_observations: int
+    n_hosts: int
+    kept_out: Counter[str]
+    seconds: float
+
+    @property
+    def apart(self) -> float:
+        """Return the largest difference of an effect from the released one."""
+        return furthest(self.body, self.released)
+
+    @property
+    def is_same(self) -> bool:
+        """Return whether these are the released ones, as far as machines agree."""
+        return self.apart <= SAME
+
+
 def run(save: str | None, effects: bool, output: str) -> int:
     """Fit, print the held-out error, and write the coefficients to `save` when given.
 
@@ -72,45 +95,62 @@ def run(save: str | None, effects: bool, output: str) -> int:
     """
     if save is not None and not Path(save).absolute().parent.is_dir():
         raise InputError(f"--save {save!r}: its folder is missing; expected a place to write to")
+    made = _make()
+    if save is not None:
+        Path(save).write_text(json.dumps(made.body, indent=1) + "\n")
+    print(render(_report(made, effects, save), output))
+    return 0 if made.is_same or save is not None else 1
+
+
+def _make() -> Made:
     started = time.monotonic()
     with Progress() as progress:
         progress("reading measurements")
         observations, rejected = observe(packaged())
         body, fits = release(observations, progress)
-    released = json.loads(PATH.read_bytes())
-    apart = furthest(body, released)
-    same = apart <= SAME
-    kept_out = Counter(r.rule.name for r in rejected)
-    n_hosts = len({o.host.name for o in observations})
-    tables = [_score_table(fits)]
-    if effects:
-        tables.append(_effect_table(fits))
-    data: dict[str, Any] = {
-        "digest": body["digest"],
-        "released": released["digest"],
-        "largest_difference": apart,
-        "n_observations": len(observations),
-        "n_hosts": n_hosts,
-        "kept_out": dict(kept_out),
-        "seconds": time.monotonic() - started,
-        "scores": {
-            phase: {kind: asdict(s) for kind, s in scores(f.left_out).items()}
-            for phase, f in fits.items()
-        },
-    }
-    verdict = (
-        f"Coefficients {body['digest']} from {len(observations):,} configurations"
-        f" on {n_hosts} chips, {data['seconds']:.0f} s; "
-        + ("the released ones" if same else f"not the released {released['digest']}")
+    return Made(
+        body=body,
+        released=json.loads(PATH.read_bytes()),
+        fits=fits,
+        n_observations=len(observations),
+        n_hosts=len({o.host.name for o in observations}),
+        kept_out=Counter(r.rule.name for r in rejected),
+        seconds=time.monotonic() - started,
     )
-    notes: tuple[str, ...] = (
+
+
+def _report(made: Made, effects: bool, save: str | None) -> Report:
+    digest, released = made.body["digest"], made.released["digest"]
+    tables = [_score_table(made.fits)]
+    if effects:
+        tables.append(_effect_table(made.fits))
+    verdict = (
+        f"Coefficients {digest} from {made.n_observations:,} configurations"
+        f" on {made.n_hosts} chips, {made.seconds:.0f} s; "
+        + ("the released ones" if made.is_same else f"not the released {released}")
+    )
+    notes = (
         "Errors are of rows that the fit did not see: the model on this chip, the chip, or its"
         " family; a new model on no chip.",
-        f"Largest difference of an effect from the released one: {apart:.1g}.",
-        "Kept out: " + ", ".join(f"{n:,} {name}" for name, n in kept_out.most_common()) + ".",
+        f"Largest difference of an effect from the released one: {made.apart:.1g}.",
+        "Kept out: " + ", ".join(f"{n:,} {name}" for name, n in made.kept_out.most_common()) + ".",
+        *((f"Written to {save}.",) if save is not None else ()),
     )
-    if save is not None:
-        Path(save).write_text(json.dumps(body, indent=1) + "\n")
-        notes = (*notes, f"Written to {save}.")
-    print(render(Report((verdict,), tuple(tables), notes, data, [data]), output))
-    return 0 if same or save is not None else 1
+    data = _data(made)
+    return Report((verdict,), tuple(tables), notes, data, [data])
+
+
+def _data(made: Made) -> dict[str, Any]:
+    return {
+        "digest": made.body["digest"],
+        "released": made.released["digest"],
+        "largest_difference": made.apart,
+        "n_observations": made.n_observations,
+        "n_hosts": made.n_hosts,
+        "kept_out": dict(made.kept_out),
+        "seconds": made.seconds,
+        "scores": {
+            phase: {kind: asdict(s) for kind, s in scores(f.left_out).items()}
+            for phase, f in made.fits.items()
+        },
+    }

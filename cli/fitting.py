@@ -4,8 +4,7 @@ from dataclasses import dataclass
 
 from tokcast.cli.render import count, size
 from tokcast.predictor.host import Host
-from tokcast.predictor.memory import LONGEST, MemoryUse, largest_context, memory
-from tokcast.predictor.placement.memory import DeviceMemory, fits
+from tokcast.predictor.memory import LONGEST, MemoryUse, Setting, largest_context, memory
 from tokcast.predictor.spec import ModelSpec
 
 # What an operating system and its programs keep of a memory shared with the accelerator.
@@ -34,6 +33,19 @@ class Fit:
             return None
         return self.need_bytes <= self.available_bytes
 
+    @property
+    def parts_bytes(self) -> dict[str, float]:
+        """Return the bytes by what they are for, then by where they lie."""
+        use = self.use
+        return {
+            "weights_bytes": use.weights_bytes,
+            "kv_bytes": use.kv_bytes,
+            "recurrent_bytes": use.recurrent_bytes,
+            "compute_bytes": use.compute_device_bytes + use.compute_host_bytes,
+            "device_bytes": use.device_bytes,
+            "host_bytes": use.host_bytes,
+        }
+
     def __str__(self) -> str:
         """Return in words whether the model fits."""
         need = f"{size(self.need_bytes)} at a context of {count(self.n_context)}"
@@ -47,81 +59,13 @@ class Fit:
         return f"Does not fit: {need}, {there} usable{shorter}"
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedFit:
-    """Bytes that each device must hold and has, and the largest context of that placement.
-
-    `use` is the model's as if it were on one device.
-    """
-
-    devices: tuple[DeviceMemory, ...]
-    use: MemoryUse
-    n_context: int
-    is_unified: bool
-    largest_context: int | None
-
-    @property
-    def need_bytes(self) -> float:
-        """Return what all devices together must hold."""
-        return sum(d.total_bytes for d in self.devices)
-
-    @property
-    def available_bytes(self) -> float | None:
-        """Return the memory of all devices, None where a card's is not known.
-
-        Main memory of unknown size is not counted.
-        """
-        known = [d.device.memory_bytes for d in self.devices[: 1 if self.is_unified else None]]
-        cards = known[:-1] or known
-        return None if None in cards else sum(filter(None, known))
-
-    @property
-    def fits(self) -> bool | None:
-        """Return None when a memory that is needed is not known."""
-        return fits(self.devices, self.is_unified)
-
-    def __str__(self) -> str:
-        """Return in words whether every device holds its share."""
-        there = self.available_bytes
-        is_all_known = self.devices[-1].device.memory_bytes is not None
-        if there is not None and is_all_known and self.need_bytes > there:
-            need = f"{size(self.need_bytes)} at a context of {count(self.n_context)}"
-            return f"Does not fit: {need}, {size(there)} in all devices together"
-        lacking = [d for d in self.devices if (d.free_bytes or 0) < 0]
-        shown = lacking if self.fits is False and lacking else self.devices
-        parts = ", ".join(_share(d) for d in shown)
-        context = f"at a context of {count(self.n_context)}"
-        if self.fits is False:
-            return f"Does not fit: {parts} {context}; --fit or tokcast plan finds what does"
-        most = self.largest_context
-        longest = f"; largest context {count(most)}" if most and most < LONGEST else ""
-        return f"{'Fits' if self.fits else 'Needs'}: {parts} {context}{longest}"
-
-
-def _share(memory: DeviceMemory) -> str:
-    of = memory.device.memory_bytes
-    there = f" of {size(of)}" if of is not None else ""
-    return f"{memory.device.name} {size(memory.total_bytes)}{there}"
-
-
-def fit(
-    spec: ModelSpec,
-    host: Host,
-    n_context: int,
-    *,
-    type_k: str,
-    type_v: str,
-    n_ubatch: int,
-    flash_attention: bool,
-) -> Fit:
+def fit(spec: ModelSpec, host: Host, n_context: int, setting: Setting) -> Fit:
     """Return whether a context fits the host; raises InputError as `memory` does."""
     available = available_bytes(host)
-    use = memory(spec, n_context, type_k, type_v, n_ubatch, flash_attention)
+    use = memory(spec, n_context, setting)
     largest = None
     if available is not None:
-        largest = largest_context(
-            spec, available, type_k, type_v, n_ubatch, flash_attention, is_unified=host.is_unified
-        )
+        largest = largest_context(spec, available, setting, is_unified=host.is_unified)
     return Fit(use, n_context, host.is_unified, available, largest)
 
 

@@ -42,7 +42,7 @@ def _grouped(spec: ModelSpec, key: Callable[[WeightGroup], str], title: str) -> 
 
 
 def kv_bytes_a_token(spec: ModelSpec) -> float:
-    """Return what one more position takes in an F16 cache, of layers that keep every position."""
+    """Return what a position takes in an F16 cache, as long as it is within every window."""
     rows = (k_row(x) + v_row(x) for x in spec.layers if x.has_kv and x.attention != "none")
     return sum(rows) * cache_bytes("F16")
 

@@ -14,7 +14,8 @@ from tokcast.measurements.launch import batches as launch_batches
 from tokcast.measurements.protocol import Rule
 from tokcast.measurements.record import Sample, Setup
 from tokcast.measurements.runners.job import Job, Settings
-from tokcast.measurements.store import data_folder, now
+from tokcast.measurements.store import now
+from tokcast.measurements.store_file import data_folder
 from tokcast.measurements.target import check_memory, find, on_disk
 from tokcast.predictor.batch import Request as BatchRequest
 from tokcast.predictor.errors import InputError

@@ -1,16 +1,29 @@
 """Published measurements of one model on one chip, to show beside a prediction."""
 
+from dataclasses import dataclass
 from functools import cache
 from statistics import median
 
-from tokcast.cli.scene import Measured
 from tokcast.fits.observations import facts_of, size_ratio, works_of
 from tokcast.measurements.cleaning import check
 from tokcast.measurements.schema import Measurement, packaged
-from tokcast.predictor.ledger import Workload
+from tokcast.predictor.ledger import Phase, Workload
 
 MOST_SHOWN = 16
 Key = tuple[str, str, str]
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """A published measurement of the same pair: its workload's work and its speed."""
+
+    phase: Phase
+    n_prompt: int
+    n_depth: int
+    tok_per_s: float
+    flops: float
+    bytes: float
+    source: str
 
 
 @cache

@@ -2,27 +2,26 @@
 
 from dataclasses import replace
 
-from tokcast.cli.fitting import PlacedFit
 from tokcast.cli.options import flash_attention
+from tokcast.cli.placed_fit import PlacedFit
 from tokcast.cli.placing import Placing
-from tokcast.cli.predict import (
-    Answer,
+from tokcast.cli.predict_answer import Answer, Forecast
+from tokcast.cli.predict_notes import backend_notes, context_notes
+from tokcast.cli.predict_request import (
     Asked,
-    Forecast,
     Request,
-    backend_notes,
     check_weights,
-    context_notes,
+    context_of,
     depths_of,
-    run_of,
     workloads_of,
 )
+from tokcast.cli.running import run_of
 from tokcast.fits.placed_released import released_placed
 from tokcast.fits.released import released
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.header import Header
 from tokcast.predictor.ledger import Workload
-from tokcast.predictor.memory import LONGEST, PADDING, Setting, memory
+from tokcast.predictor.memory import LONGEST, PADDING, Setting, longest_context, memory
 from tokcast.predictor.placement.fit import fit
 from tokcast.predictor.placement.inventory import Inventory
 from tokcast.predictor.placement.memory import device_memory, fits
@@ -33,15 +32,12 @@ from tokcast.predictor.spec import ModelSpec
 from tokcast.predictor.terms import Run
 
 
-def placed_answer(
-    header: Header, address: str, request: Request, asked: Asked, placing: Placing
-) -> Answer:
+def placed_answer(model: Inventory, request: Request, asked: Asked, placing: Placing) -> Answer:
     """Return the prediction for a placed model; raises InputError on bad input."""
-    model = inventory_of(header, address)
     spec = model.spec
     asked = replace(asked, n_ubatch=min(asked.n_ubatch, placing.n_batch or asked.n_ubatch))
     depths = depths_of(spec, asked)
-    n_context = asked.n_context or max(depths) + max((*asked.n_prompts, *asked.n_gens))
+    n_context = context_of(asked, depths)
     setting = placing.setting(asked.type_k, asked.type_v, asked.n_ubatch, asked.flash_attention)
     placement = placement_of(model, placing, n_context, setting)
     words = (request.host, request.backend, request.flash_attn, request.runtime)
@@ -56,7 +52,7 @@ def placed_answer(
         *context_notes(spec, n_context // placing.n_sequences),
         *placement.warnings,
         *(w for f in forecasts for w in f.prediction.warnings),
-        *backend_notes(request, run, asked.host),
+        *backend_notes(request.backend, run, asked.host),
         *asked.host_notes,
     )
     held = held_by(placement, n_context, setting, placing.machine.is_unified)
@@ -72,13 +68,16 @@ def placed_answer(
     )
 
 
-def inventory_of(header: Header, address: str) -> Inventory:
-    """Return a model's tensors by place; raises InputError for one that llama.cpp doesn't read."""
+def inventory_of(header: Header, address: str, spec: ModelSpec | None = None) -> Inventory:
+    """Return a model's tensors by place; raises InputError for one that llama.cpp doesn't read.
+
+    `spec` is the model's where it is known already.
+    """
     if header.format != "gguf":
         raise InputError(
             f"{address}: an MLX model runs on one chip; expected a GGUF model to place over devices"
         )
-    model = Inventory(header)
+    model = Inventory(header, spec)
     check_weights(model.spec, address)
     return model
 
@@ -116,29 +115,17 @@ def speed_of(placement: Placement, load: Workload, run: Run) -> Speed:
 
 def held_by(placement: Placement, n_context: int, setting: Setting, is_unified: bool) -> PlacedFit:
     """Return what every device holds, and the longest context that this placement allows."""
-    use = memory(
-        placement.spec,
-        n_context,
-        setting.type_k,
-        setting.type_v,
-        setting.n_ubatch,
-        setting.flash_attention,
-        setting.swa_full,
-        setting.n_sequences,
-    )
+    use = memory(placement.spec, n_context, setting)
     devices = device_memory(placement, n_context, setting)
     longest = _longest(placement, setting, is_unified)
     return PlacedFit(devices, use, n_context, is_unified, longest)
 
 
 def _longest(placement: Placement, setting: Setting, is_unified: bool) -> int | None:
-    limit = min(placement.spec.context_length or LONGEST, LONGEST)
-    good, bad = 0, limit // PADDING + 1
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        held = device_memory(placement, middle * PADDING, setting)
-        if fits(held, is_unified) is False:
-            bad = middle
-        else:
-            good = middle
-    return good * PADDING or None
+    def holds(n_context: int) -> bool:
+        held = device_memory(placement, n_context, setting)
+        return fits(held, is_unified) is not False
+
+    # Whole blocks within what the model was trained for.
+    limit = min(placement.spec.context_length or LONGEST, LONGEST) // PADDING * PADDING
+    return longest_context(limit, holds) or None

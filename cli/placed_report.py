@@ -3,15 +3,15 @@
 import shlex
 from collections.abc import Sequence
 from itertools import groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tokcast.cli.fitting import PlacedFit
 from tokcast.cli.render import GIB, Table, rate, size
-from tokcast.fits.placed_released import released_placed
-from tokcast.predictor.placement.devices import Device
-from tokcast.predictor.placement.loads import device_loads
-from tokcast.predictor.placement.plan import Placement
 from tokcast.predictor.prediction import Prediction
+
+if TYPE_CHECKING:
+    from tokcast.cli.placed_fit import PlacedFit
+    from tokcast.predictor.placement.devices import Device
+    from tokcast.predictor.placement.plan import Placement
 
 # What sampling a token and sending it took beside the model's own time, in pairs of published
 # runs of one model timed both ways (docs/placement.md).
@@ -19,7 +19,7 @@ SERVER_SECONDS = (0.5e-3, 4e-3)
 FAST_TOK_PER_S = 100.0
 
 
-def machine_words(devices: Sequence[Device]) -> str:
+def machine_words(devices: "Sequence[Device]") -> str:
     """Return the machine's parts, equal cards counted, with the speed of its main memory."""
     cards, processor = devices[:-1], devices[-1]
     if not cards:
@@ -33,8 +33,10 @@ def machine_words(devices: Sequence[Device]) -> str:
     return " + ".join([*words, f"{processor.host.name} ({known}{memory})"])
 
 
-def devices_table(placement: Placement, fit: PlacedFit) -> Table:
+def devices_table(placement: "Placement", fit: "PlacedFit") -> Table:
     """Return what each device computes and holds."""
+    from tokcast.predictor.placement.loads import device_loads
+
     loads = device_loads(placement)
     rows = []
     for held, load in zip(fit.devices, loads, strict=True):
@@ -71,13 +73,13 @@ def server_note(decode: Prediction) -> tuple[str, ...]:
     )
 
 
-def placement_flags(placement: Placement, n_context: int) -> str:
+def placement_flags(placement: "Placement", n_context: int) -> str:
     """Return the words that make llama.cpp's server place a model so, ready to copy."""
     words = ["-c", str(n_context), *placement.flags]
     return " ".join(shlex.quote(word) for word in words)
 
 
-def bench_flags(placement: Placement) -> str:
+def bench_flags(placement: "Placement") -> str:
     """Return the same for llama-bench, which separates lists otherwise."""
     words = []
     flag = ""
@@ -94,8 +96,11 @@ def bench_flags(placement: Placement) -> str:
     return " ".join(words)
 
 
-def placement_data(placement: Placement, fit: PlacedFit) -> dict[str, Any]:
+def placement_data(placement: "Placement", fit: "PlacedFit") -> dict[str, Any]:
     """Return a placement as JSON: SI units, nothing rounded."""
+    from tokcast.fits.placed_released import released_placed
+    from tokcast.predictor.placement.loads import device_loads
+
     loads = device_loads(placement)
     return {
         "coefficients": released_placed().digest,

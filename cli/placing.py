@@ -6,36 +6,17 @@ from typing import cast
 
 from tokcast.cli.fitting import UNIFIED_SHARE, memory_notes
 from tokcast.cli.options import host_of, one_count
+from tokcast.cli.placement_words import Words
 from tokcast.cli.render import cut
+from tokcast.hosts.machine import machine, of_hosts
+from tokcast.hosts.parts import has_parts
 from tokcast.predictor.errors import InputError
+from tokcast.predictor.host import Host
 from tokcast.predictor.memory import Setting
 from tokcast.predictor.placement.devices import Machine
 from tokcast.predictor.placement.plan import PlacementOptions, SplitMode
 
 SPLIT_MODES = ("layer", "row", "none")
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """What was typed, as text; None where nothing was."""
-
-    n_gpu_layers: str | None = None
-    n_cpu_moe: str | None = None
-    override_tensor: tuple[str, ...] = ()
-    tensor_split: str | None = None
-    split_mode: str | None = None
-    main_gpu: str | None = None
-    no_kv_offload: bool = False
-    fit: bool = False
-    n_parallel: str | None = None
-    swa_full: bool = False
-    n_threads: str | None = None
-    n_batch: str | None = None
-
-    @property
-    def is_any(self) -> bool:
-        """Return whether anything was asked."""
-        return self != Words()
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +63,11 @@ def placing_of(
     )
 
 
+def placing_on(host: Host, notes: tuple[str, ...] = ()) -> Placing:
+    """Return several equal cards, over which llama.cpp lays a model out by layers."""
+    return Placing(_noted(of_hosts([host], unified_share=UNIFIED_SHARE), notes))
+
+
 def machine_of(
     host: str | None,
     bandwidth: str | None = None,
@@ -92,8 +78,6 @@ def machine_of(
 
     Raises InputError for what is no host, and for numbers where it is not clear whose they are.
     """
-    from tokcast.hosts.machine import has_parts, machine, of_hosts
-
     numbers = [name for name, x in (("--bandwidth", bandwidth), ("--tflops", tflops)) if x]
     if host is not None and has_parts(host):
         if numbers or memory:
@@ -117,7 +101,6 @@ def _noted(machine: Machine, notes: tuple[str, ...] = ()) -> Machine:
 def _here(memory: str | None) -> Machine:
     """Return the devices of this machine: the fastest kind of card, and the processor."""
     from tokcast.hosts.detect import detect
-    from tokcast.hosts.machine import of_hosts
     from tokcast.hosts.quantity import parse_bytes
 
     found = detect()

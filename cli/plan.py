@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 from tokcast.cli.options import cache_type, flash_attention, number, one_count
 from tokcast.cli.placed import inventory_of, run_for
-from tokcast.cli.placing import Placing, Words, placing_of
+from tokcast.cli.placement_words import Words
+from tokcast.cli.placing import Placing, placing_of
 from tokcast.cli.render import render
 from tokcast.fits.placed_released import released_placed
 from tokcast.fits.released import released

@@ -14,9 +14,9 @@ from tokcast.cli.fitting import fit
 from tokcast.cli.measured import measured_of
 from tokcast.cli.names import short_name
 from tokcast.cli.options import host_of, one_count
-from tokcast.cli.predict import run_of
 from tokcast.cli.recommend import options_of, recommend
 from tokcast.cli.render import size
+from tokcast.cli.running import run_of
 from tokcast.cli.scene import (
     Scene,
     Setting,
@@ -207,12 +207,4 @@ def _hosts(request: Request) -> str:
 def _room(scene: Scene) -> bool | None:
     s = scene.setting
     n_context = s.n_depth + max(s.n_prompt, s.n_gen)
-    return fit(
-        scene.spec,
-        scene.host,
-        n_context,
-        type_k=s.type_k,
-        type_v=s.type_v,
-        n_ubatch=s.n_ubatch,
-        flash_attention=s.is_flash,
-    ).fits
+    return fit(scene.spec, scene.host, n_context, s.memory).fits

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from tokcast.cli.fitting import available_bytes
 from tokcast.cli.names import short_name
 from tokcast.cli.options import host_of, one_count
-from tokcast.cli.predict import several_devices_notes
+from tokcast.cli.predict_notes import several_devices_notes
 from tokcast.cli.render import render
 from tokcast.hosts.rates import rates_of
 from tokcast.predictor.errors import InputError

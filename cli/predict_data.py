@@ -1,29 +1,27 @@
 """Predictions as data: the documented JSON and its flat rows. SI units, nothing rounded."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tokcast.cli.energy_data import answer_energy, energy_data
-from tokcast.cli.fitting import Fit, PlacedFit
+from tokcast.cli.fitting import Fit
 from tokcast.cli.hosts import describe
 from tokcast.cli.placed_report import placement_data
-from tokcast.cli.predict import Answer, Forecast
-from tokcast.predictor.energy import Energy
+from tokcast.cli.predict_answer import Answer, Forecast
 from tokcast.predictor.prediction import ComponentTime
+
+if TYPE_CHECKING:
+    from tokcast.predictor.energy import Energy
 
 
 def answer_data(a: Answer) -> dict[str, Any]:
     """Return an answer as the documented JSON; a placement only where one was asked for."""
     placed = {}
-    if a.placement is not None and isinstance(a.fit, PlacedFit):
+    if a.placement is not None and not isinstance(a.fit, Fit):
         placed["placement"] = placement_data(a.placement, a.fit)
     return {
         "model": _model(a),
         "host": _host(a),
-        "predictions": [
-            _prediction(f) | ({"energy": energy_data(e)} if e is not None else {})
-            for f, e in zip(a.forecasts, _energies(a), strict=True)
-        ],
+        "predictions": _predictions(a),
         "memory": _memory(a),
         **placed,
         "provenance": {
@@ -32,11 +30,29 @@ def answer_data(a: Answer) -> dict[str, Any]:
             "evidence": a.evidence,
         },
         "warnings": list(a.warnings),
-        **({} if a.energy is None else {"energy": answer_energy(a)}),
+        **_energy(a),
     }
 
 
-def _energies(a: Answer) -> Sequence[Energy | None]:
+def _predictions(a: Answer) -> list[dict[str, Any]]:
+    found = [_prediction(f) for f in a.forecasts]
+    if a.energy is None:
+        return found
+    from tokcast.cli.energy_data import energy_data
+
+    own = [{} if e is None else {"energy": energy_data(e)} for e in _energies(a)]
+    return [speed | energy for speed, energy in zip(found, own, strict=True)]
+
+
+def _energy(a: Answer) -> dict[str, Any]:
+    if a.energy is None:
+        return {}
+    from tokcast.cli.energy_data import answer_energy
+
+    return {"energy": answer_energy(a)}
+
+
+def _energies(a: Answer) -> "Sequence[Energy | None]":
     """Return each forecast's energy; None where it was not asked for or can't be told."""
     found = a.energy.energies if a.energy is not None else ()
     return found or [None] * len(a.forecasts)
@@ -91,39 +107,13 @@ def _components(times: Sequence[ComponentTime]) -> dict[str, dict[str, Any]]:
 
 
 def _memory(a: Answer) -> dict[str, Any]:
-    own = _placed_memory(a.fit) if isinstance(a.fit, PlacedFit) else _plain_memory(a.fit)
     return {
         "n_context": a.fit.n_context,
-        **own,
+        **a.fit.parts_bytes,
         "need_bytes": a.fit.need_bytes,
         "available_bytes": a.fit.available_bytes,
         "fits": a.fit.fits,
         "largest_context": a.fit.largest_context,
-    }
-
-
-def _plain_memory(fit: Fit) -> dict[str, float]:
-    use = fit.use
-    return {
-        "weights_bytes": use.weights_bytes,
-        "kv_bytes": use.kv_bytes,
-        "recurrent_bytes": use.recurrent_bytes,
-        "compute_bytes": use.compute_device_bytes + use.compute_host_bytes,
-        "device_bytes": use.device_bytes,
-        "host_bytes": use.host_bytes,
-    }
-
-
-def _placed_memory(fit: PlacedFit) -> dict[str, float]:
-    """Return the sums over devices: those of the cards, and the processor's."""
-    held = fit.devices
-    return {
-        "weights_bytes": sum(d.weights_bytes for d in held),
-        "kv_bytes": sum(d.kv_bytes for d in held),
-        "recurrent_bytes": sum(d.recurrent_bytes for d in held),
-        "compute_bytes": sum(d.compute_bytes for d in held),
-        "device_bytes": sum(d.total_bytes for d in held[:-1]),
-        "host_bytes": held[-1].total_bytes,
     }
 
 
@@ -155,7 +145,7 @@ def records(a: Answer) -> list[dict[str, Any]]:
     ]
 
 
-def _flat(e: Energy) -> dict[str, Any]:
+def _flat(e: "Energy") -> dict[str, Any]:
     return {
         "joules_per_token": e.joules_per_token,
         "low_joules_per_token": e.low,

@@ -15,7 +15,7 @@ from tokcast.predictor.power import COVERS
 from tokcast.predictor.power_cap import LOWEST_SHARE, CapCurve
 
 if TYPE_CHECKING:
-    from tokcast.cli.predict import Forecast
+    from tokcast.cli.predict_answer import Forecast
 
 N_ANSWERS = 1000
 JOULES_PER_WH = 3600.0
@@ -167,14 +167,21 @@ def thousand_answers(forecasts: Sequence["Forecast"], e: EnergyAnswer) -> dict[s
         n_gen = decode[0].n_gen
         own = _ends(decode[1])
         joules, low, high = (a + n_gen * b for a, b in zip((joules, low, high), own, strict=True))
-    kwh = joules * N_ANSWERS / JOULES_PER_WH / 1e3
-    price, used = e.asked.price_per_kwh, e.asked.grid
     return {
         "n_prompt": n_prompt,
         "n_gen": n_gen,
         "joules": joules * N_ANSWERS,
         "low_joules": low * N_ANSWERS,
         "high_joules": high * N_ANSWERS,
+        **bill(joules * N_ANSWERS, e.asked),
+    }
+
+
+def bill(joules: float, asked: EnergyAsked) -> dict[str, Any]:
+    """Return what joules cost and emit, None where no price or grid is known."""
+    kwh = joules / JOULES_PER_WH / 1e3
+    price, used = asked.price_per_kwh, asked.grid
+    return {
         "cost": None if price is None else price * kwh,
         "price_per_kwh": price,
         "co2_grams": None if used is None else used.grams_per_kwh * kwh,
@@ -208,13 +215,18 @@ def energy_notes(forecasts: Sequence["Forecast"], e: EnergyAnswer) -> tuple[str,
 def _answers(t: Mapping[str, Any]) -> str:
     tokens = f"{count(t['n_prompt'])} + {count(t['n_gen'])} tokens"
     low, high = _wh(t["low_joules"]), _wh(t["high_joules"])
-    text = f"1,000 answers of {tokens}: {_wh(t['joules'])} ({low} - {high})"
+    return f"1,000 answers of {tokens}: {_wh(t['joules'])} ({low} - {high}){bill_words(t)}."
+
+
+def bill_words(t: Mapping[str, Any]) -> str:
+    """Return a bill in words, each part after a comma; nothing where nothing was asked."""
+    text = ""
     if t["cost"] is not None:
         text += f", {t['cost']:.3g} at {t['price_per_kwh']:g} a kWh"
     if t["co2_grams"] is not None:
         grams = "" if t["grid"].endswith("g/kWh") else f", {t['grams_per_kwh']:.0f} g/kWh"
         text += f", {t['co2_grams']:,.3g} g CO2 ({t['grid']}{grams})"
-    return text + "."
+    return text
 
 
 def _rooflines(forecasts: Sequence["Forecast"], e: EnergyAnswer) -> tuple[str, ...]:

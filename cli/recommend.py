@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from tokcast.cli.fitting import Fit, fit
-from tokcast.cli.predict import run_of
+from tokcast.cli.running import run_of
 from tokcast.cli.scene import Setting, scene_of
 from tokcast.predictor import catalogue
 from tokcast.predictor.errors import InputError
@@ -75,15 +75,7 @@ def options_of(
         flash = setting.flash_attention
         run = run_of(spec, host, None, None, flash=flash, is_here=is_here)
         scene = scene_of(spec, host, run, setting, is_here=is_here)
-        room = fit(
-            spec,
-            host,
-            n_context,
-            type_k=setting.type_k,
-            type_v=setting.type_v,
-            n_ubatch=setting.n_ubatch,
-            flash_attention=setting.is_flash,
-        )
+        room = fit(spec, host, n_context, setting.memory)
         yield Option(
             file_type,
             8 * spec.n_bytes / spec.n_params,

@@ -2,21 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 from tokcast.cli.charts.depth import Curve
 from tokcast.cli.charts.roofline import Ceiling, Point, Roofline, Slope
 from tokcast.cli.charts.scales import depths
 from tokcast.cli.names import short_name
-from tokcast.cli.predict import applied
+from tokcast.cli.running import applied
 from tokcast.fits.released import released
 from tokcast.predictor.coefficients import Coefficients
 from tokcast.predictor.curve import decode_curve
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Phase, Workload
+from tokcast.predictor.memory import Setting as MemorySetting
 from tokcast.predictor.prediction import Prediction
 from tokcast.predictor.roofline import Question, predict, tokens_of
 from tokcast.predictor.spec import ModelSpec
 from tokcast.predictor.terms import Run
+
+if TYPE_CHECKING:
+    from tokcast.cli.measured import Measured
+    from tokcast.predictor.placement.plan import Placement
 
 LONGEST_DRAWN = 131072
 N_DECODE, N_PREFILL = 25, 9
@@ -49,24 +55,16 @@ class Setting:
         """Return whether flash attention is on, as runtimes leave it unless told otherwise."""
         return self.flash_attention is not False
 
+    @property
+    def memory(self) -> MemorySetting:
+        """Return how caches are kept."""
+        return MemorySetting(self.type_k, self.type_v, self.n_ubatch, self.is_flash)
+
     def workload(self, phase: Phase) -> Workload:
         """Return one phase's workload; decode is stood for by its middle token."""
         depth = self.n_depth + (self.n_gen // 2 if phase == "decode" else 0)
         tail = (self.n_ubatch, self.type_k, self.type_v, self.is_flash)
         return Workload(phase, 1 if phase == "decode" else self.n_prompt, depth, *tail)
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """A published measurement of the same pair: its workload's work and its speed."""
-
-    phase: Phase
-    n_prompt: int
-    n_depth: int
-    tok_per_s: float
-    flops: float
-    bytes: float
-    source: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,9 +75,10 @@ class Scene:
     host: Host
     run: Run
     setting: Setting
-    measured: tuple[Measured, ...] = ()
+    measured: "tuple[Measured, ...]" = ()
     coefficients: Coefficients = field(default_factory=released)
     calibration: str = ""
+    placement: "Placement | None" = None
 
     @property
     def label(self) -> str:
@@ -100,8 +99,13 @@ class Scene:
         return Question(setting.workload(phase), self.host, self.run)
 
     def predict(self, phase: Phase, n_depth: int | None = None) -> Prediction:
-        """Return the prediction of a phase."""
-        return predict(self.spec, self.question(phase, n_depth), self.coefficients)
+        """Return the prediction of a phase, of the model as it is placed where it is."""
+        q = self.question(phase, n_depth)
+        if self.placement is None:
+            return predict(self.spec, q, self.coefficients)
+        from tokcast.cli.placed import speed_of
+
+        return speed_of(self.placement, q.workload, self.run)(self.placement)
 
 
 def scene_of(
@@ -109,7 +113,7 @@ def scene_of(
     host: Host,
     run: Run,
     setting: Setting,
-    measured: tuple[Measured, ...] = (),
+    measured: "tuple[Measured, ...]" = (),
     *,
     is_here: bool,
 ) -> Scene:
@@ -120,6 +124,8 @@ def scene_of(
 
 def decode_depths(scene: Scene) -> Curve:
     """Return decode speed over depth."""
+    if scene.placement is not None:
+        return _predicted(scene, "decode", N_DECODE)
     curve = decode_curve(scene.spec, scene.question("decode", 0), scene.coefficients)
     asked = depths(scene.longest, N_DECODE)
     half = scene.setting.n_gen // 2
@@ -129,10 +135,13 @@ def decode_depths(scene: Scene) -> Curve:
 
 def prefill_depths(scene: Scene) -> Curve:
     """Return prefill speed over depth."""
-    asked = depths(scene.longest, N_PREFILL)
-    predictions = [scene.predict("prefill", d) for d in asked]
-    found = [(p.tok_per_s, p.low, p.high) for p in predictions]
-    return _curve(scene, "prefill", asked, found)
+    return _predicted(scene, "prefill", N_PREFILL)
+
+
+def _predicted(scene: Scene, phase: Phase, n: int) -> Curve:
+    asked = depths(scene.longest, n)
+    predictions = [scene.predict(phase, d) for d in asked]
+    return _curve(scene, phase, asked, [(p.tok_per_s, p.low, p.high) for p in predictions])
 
 
 def _curve(

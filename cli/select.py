@@ -13,9 +13,10 @@ from tokcast.cli.options import (
     one_count,
     runtime_of,
 )
-from tokcast.cli.predict import applied, is_here, run_with, several_devices_notes
+from tokcast.cli.predict_notes import several_devices_notes
 from tokcast.cli.progress import Progress
 from tokcast.cli.render import Report, check_format, render
+from tokcast.cli.running import applied, is_here, run_with
 from tokcast.cli.select_request import Request, Show, asked_of, formats_of, wishes_of
 from tokcast.fits.calibrated import Applied
 from tokcast.fits.released import released

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tokcast.cli.predict import applied
+from tokcast.cli.running import applied
 from tokcast.cli.select import Selection
 from tokcast.fits.energy_released import released_energy
 from tokcast.predictor.energy import Energy, energy_of
@@ -133,22 +133,10 @@ def selection_data(
     command: str | None,
 ) -> dict[str, Any]:
     """Return a choice as JSON: the pick with its figures and sources, then every candidate."""
-    w, pick = s.wishes, s.pick
+    pick = s.pick
     return {
         "host": {"name": s.host.name, "n_devices": s.host.n_devices},
-        "wishes": {
-            "n_prompt": w.n_prompt,
-            "at_depth": w.at_depth,
-            "n_context": w.context,
-            "type_k": w.type_k,
-            "type_v": w.type_v,
-            "workload": None if w.preset is None else _preset(s),
-            "min_decode": w.min_decode,
-            "max_ttft_s": w.max_ttft_s,
-            "max_turn_s": w.max_turn_s,
-            "largest_loss": w.largest_loss,
-            "licences": list(w.licences),
-        },
+        "wishes": _wishes(s),
         "goal": s.goal,
         "pick": None if pick is None else {**record(s, pick, True), "published": _published(pick)},
         "command": command,
@@ -167,6 +155,23 @@ def selection_data(
         "unread": [{"address": u.address, "why": u.why} for u in s.found.unread],
         "provenance": {"coefficients": s.coefficients, "calibrated": bool(s.calibration)},
         "warnings": [*s.notes, *s.found.warnings],
+    }
+
+
+def _wishes(s: Selection) -> dict[str, Any]:
+    w = s.wishes
+    return {
+        "n_prompt": w.n_prompt,
+        "at_depth": w.at_depth,
+        "n_context": w.context,
+        "type_k": w.type_k,
+        "type_v": w.type_v,
+        "workload": None if w.preset is None else _preset(s),
+        "min_decode": w.min_decode,
+        "max_ttft_s": w.max_ttft_s,
+        "max_turn_s": w.max_turn_s,
+        "largest_loss": w.largest_loss,
+        "licences": list(w.licences),
     }
 
 

@@ -16,7 +16,7 @@ from tokcast.predictor.batch_step import batch_step
 from tokcast.predictor.coefficients import Coefficients
 from tokcast.predictor.curve import decode_curve
 from tokcast.predictor.errors import InputError
-from tokcast.predictor.memory import LONGEST, memory
+from tokcast.predictor.memory import LONGEST, Setting, memory
 from tokcast.predictor.prefill_curve import prefill_curve
 from tokcast.predictor.roofline import Question
 from tokcast.predictor.spec import ModelSpec
@@ -201,8 +201,7 @@ def tasks_in_memory(spec: ModelSpec, fit: Fit, q: Question, n_context: int) -> i
     """Return how many caches of a context memory holds beside one model; None if not known."""
     if fit.available_bytes is None:
         return None
-    load = q.workload
-    use = memory(spec, n_context, load.type_k, load.type_v, load.n_ubatch, load.flash_attention)
+    use = memory(spec, n_context, Setting.of(q.workload))
     each = use.kv_bytes + use.recurrent_bytes
     need = use.unified_bytes if fit.is_unified else use.device_bytes
     left = fit.available_bytes - (need - each)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tokcast.cli.names import short_name
-from tokcast.cli.predict import Answer
+from tokcast.cli.predict_answer import Answer
 from tokcast.cli.predict_data import answer_data
 from tokcast.cli.render import Report, Table, count, duration, rate
 from tokcast.cli.tasks import Ranged, TaskForecast

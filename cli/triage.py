@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from tokcast.cli.predict import context_notes
+from tokcast.cli.predict_notes import context_notes
 from tokcast.cli.render import Report, Table, rate, render
 from tokcast.cli.triage_cases import Case, Request
 from tokcast.cli.triage_finding import NAMED_SHARE, Finding, find, next_step

@@ -11,7 +11,7 @@ from tokcast.cli.options import (
     one_count,
     runtime_of,
 )
-from tokcast.cli.predict import run_with
+from tokcast.cli.running import run_with
 from tokcast.hosts.quantity import parse_seconds
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host

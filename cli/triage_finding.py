@@ -7,6 +7,7 @@ from tokcast.cli.triage_cases import Case
 from tokcast.fits.calibrated import apply
 from tokcast.fits.released import released
 from tokcast.predictor.ledger import ledger
+from tokcast.predictor.memory import Setting
 from tokcast.predictor.prediction import ComponentTime, Prediction
 from tokcast.predictor.roofline import Question, peak_ops_per_s, predict
 from tokcast.predictor.roofs.floor import floor_of_works
@@ -99,14 +100,5 @@ def _profile(found: Finding, grown: Growth | None) -> str:
 
 
 def _fits(case: Case) -> bool:
-    load = case.workload
-    use = fit(
-        case.spec,
-        case.host,
-        case.n_context,
-        type_k=load.type_k,
-        type_v=load.type_v,
-        n_ubatch=load.n_ubatch,
-        flash_attention=load.flash_attention,
-    )
+    use = fit(case.spec, case.host, case.n_context, Setting.of(case.workload))
     return use.fits is not False

@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tokcast.cli.options import detected
-from tokcast.cli.predict import run_with
+from tokcast.cli.running import run_with
 from tokcast.cli.triage_cases import Case, Request, host_for, label_of, of_number, spec_of
 from tokcast.measurements.record import RunRecord, Series
 from tokcast.measurements.schema import Measurement

@@ -207,6 +207,21 @@ def energy() -> Table:
     return (columns, *made)
 
 
+def calibrated() -> Table:
+    """Return joules a token of models left out, by whose time they are."""
+    columns = ("meter", "phase", "time measured", "time calibrated", "TDP x calibrated time")
+    columns += ("time predicted",)
+    keys = ("watts", "calibrated", "tdp_calibrated", "joules")
+    return (
+        columns,
+        *(
+            (s["meter"], s["phase"], *(_shown((s[k] or {}).get("mape")) for k in keys))
+            for s in json.loads(ENERGY.read_bytes())["scores"]
+            if s.get("calibrated") is not None
+        ),
+    )
+
+
 def limits() -> Table:
     """Return how the best power limit of sweeps left out is predicted."""
     columns = ("chip", "sweep", "best", "predicted", "steps", "speed", "energy", "saves")
@@ -252,6 +267,7 @@ TABLES = {
     "rules": rules,
     "energy_rules": energy_rules,
     "energy": energy,
+    "calibrated": calibrated,
     "limits": limits,
     "exponents": exponents,
     "laws": laws,

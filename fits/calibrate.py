@@ -51,7 +51,8 @@ OWN = (
     Belief("state|host=", 0.5),
     Belief("tile|host=", 0.7),
     Belief("|host=", 0.5),
-    Belief("prefill/compute|hosttype=", 0.6),
+    # Wider, and what a machine is as a whole is put down to the types that it was measured with.
+    Belief("prefill/compute|hosttype=", 0.15),
     Belief("|hosttype=", 0.4),
     Belief("~hostwidth=", 0.15),
     Belief("|hostmoe=", 0.4),
@@ -191,6 +192,21 @@ def _fit(design: Design, prior: Prior, errors: bool = False) -> Estimate:
     unknown = np.full(prior.mean.size, np.nan)
     start = Estimate(design.names, prior.mean, unknown, prior, np.array([SCALE]), 0, 0, False)
     return fit(design, prior, start, errors=errors)
+
+
+def updated_rates(
+    asked: Sequence[Point],
+    known: Sequence[Point],
+    host: Host,
+    run: Run,
+    released: Coefficients,
+) -> Floats:
+    """Return tokens/s of points of one phase, (n,), after an update by other points of it."""
+    design = own_design([*known, *asked], host, run, released)
+    rows = np.arange(len(known))
+    theta = _fit(design.take(rows), prior_of(design.names, OWN)).theta
+    rest = design.take(np.arange(len(known), len(known) + len(asked)))
+    return np.asarray(np.exp(predict_log_rate(rest, theta)))
 
 
 def _update_phase(

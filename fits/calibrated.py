@@ -6,13 +6,15 @@ Light enough for every prediction: no estimator, only what the calibration wrote
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tokcast.measurements.store import newest_calibrations
+from tokcast.measurements.store_file import newest_calibrations
 from tokcast.predictor.coefficients import Coefficients, interval_class
-from tokcast.predictor.energy import OwnPower
 from tokcast.predictor.host import Host
 from tokcast.predictor.terms import Run
+
+if TYPE_CHECKING:
+    from tokcast.predictor.energy import OwnPower
 
 _FACTS = ("bytes_per_s", "fp32_flops_per_s", "int8_ops_per_s", "matrix_fp16_flops_per_s")
 
@@ -32,11 +34,13 @@ class Applied:
         return self.calibration is not None
 
     @property
-    def own_power(self) -> OwnPower | None:
+    def own_power(self) -> "OwnPower | None":
         """Return what this machine's meter read, None without one."""
         found = self.calibration.get("energy") if self.calibration is not None else None
         if found is None:
             return None
+        from tokcast.predictor.energy import OwnPower
+
         ends = {level: (low, high) for level, (low, high) in found["intervals"].items()}
         return OwnPower(found["reference_watts"], ends, found["source"])
 

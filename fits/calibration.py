@@ -188,14 +188,9 @@ def make(
 
     `facts` are the host's measured peaks, which stand in for its published ones.
     """
+    _check_models(points)
     facts = at_least(facts, points, host)
     measured = with_facts(host, facts)
-    n_models = len({p.model for p in points})
-    if n_models < FEWEST_MODELS:
-        raise InputError(
-            f"figures of {n_models} model{'s' * (n_models != 1)}; expected at least"
-            f" {FEWEST_MODELS} models, so that one can be left out and predicted"
-        )
     keep = judged(points)
     fitted = update(points, measured, run, released)
     phases = {phase: _phase_data(u, keep) for phase, u in fitted.items()}
@@ -226,6 +221,15 @@ def make(
         "phases": phases,
         **({"energy": power} if power is not None else {}),
     }
+
+
+def _check_models(points: Sequence[Point]) -> None:
+    n_models = len({p.model for p in points})
+    if n_models < FEWEST_MODELS:
+        raise InputError(
+            f"figures of {n_models} model{'s' * (n_models != 1)}; expected at least"
+            f" {FEWEST_MODELS} models, so that one can be left out and predicted"
+        )
 
 
 def _intervals(u: PhaseUpdate, keep: frozenset[str]) -> dict[str, list[float]]:

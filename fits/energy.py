@@ -2,8 +2,11 @@
 
 The logarithm of each share is that of its meter, plus what the chip's architecture and the chip
 under its backend differ by, which Gaussian priors pull to zero; the meter's has a wide prior of
-its own. Readings of different meters share nothing. Residuals in log watts count as |x| where
-they are large, so that a wrong row cannot pull far, and a chip measured n times as n ** 0.5.
+its own. Most of that difference is common to a chip's shares, because a published power says how
+far a maker let the clocks go: an RTX 3090 is always at its limit where an RTX 4090 is not. It is
+a level of its own, wider than what single shares differ by. Readings of different meters share
+nothing. Residuals in log watts count as |x| where they are large, so that a wrong row cannot
+pull far, and a chip measured n times as n ** 0.5.
 """
 
 from collections import Counter
@@ -29,23 +32,31 @@ Rows = npt.NDArray[np.intp]
 
 NAMES = tuple(f.name for f in fields(PowerTerms))
 # Prior centre, and prior widths in log units of a meter's, an architecture's and a chip's
-# shares. A chip draws about its published power at most and a quarter of it when busy
-# generating; moving bytes at the full bandwidth and prefilling at the full FP32 rate take a
-# third of it each; a generated token's operations run at a few percent of that rate.
+# shares, and of the level by which the latter two move all but the cap. A chip draws about its
+# published power at most and a quarter of it when busy generating; moving bytes at the full
+# bandwidth and prefilling at the full FP32 rate take a third of it each; a generated token's
+# operations run at a few percent of that rate.
 CENTRE = PowerTerms(0.25, 0.3, 10.0, 0.6, 0.3, 1.0)
 METER_WIDTH = np.array([0.6, 0.6, 0.6, 0.6, 0.6, 0.1])
-FAMILY_WIDTH = np.array([0.3, 0.3, 0.3, 0.3, 0.3, 0.08])
-CHIP_WIDTH = np.array([0.25, 0.25, 0.25, 0.25, 0.25, 0.12])
+FAMILY_WIDTH = np.array([0.2, 0.2, 0.2, 0.2, 0.2, 0.06])
+CHIP_WIDTH = np.array([0.15, 0.15, 0.15, 0.15, 0.15, 0.12])
+LEVEL_WIDTH = 0.3
+LEVELLED = np.array([1.0, 1.0, 1.0, 1.0, 1.0, 0.0])
 SCALE = 0.06
 HOST_POWER = 0.5
-# A limit this far below the reference power holds the chip down: what it draws is the limit's.
-HELD_DOWN = 0.97
+# A limit this far below the reference power holds down a chip that draws as much: what it draws
+# is the limit's. What a limit above the published power does is the firmware's affair.
+HELD_DOWN, RAISED = 0.97, 1.05
 
 
 def is_free(o: EnergyObservation) -> bool:
-    """Return whether a reading is of a chip with a published power, not held below it."""
+    """Return whether a reading is of a chip as it is sold, held below no limit of its owner's."""
     reference = reference_watts(o.host, o.limit_w)
-    return reference is not None and (o.limit_w is None or o.limit_w >= HELD_DOWN * reference)
+    if reference is None or o.limit_w is None:
+        return reference is not None
+    if o.watts < HELD_DOWN * o.limit_w:
+        return True
+    return HELD_DOWN * reference <= o.limit_w <= RAISED * reference
 
 
 def unit_of(o: EnergyObservation) -> str:
@@ -80,13 +91,13 @@ class EnergyDesign:
 
 
 def energy_design(observations: Sequence[EnergyObservation]) -> EnergyDesign:
-    """Return the design of readings that `is_free`."""
+    """Return the design of readings that `is_free`, and of what knees say, which nothing caps."""
     references = [reference_watts(o.host, o.limit_w) or np.nan for o in observations]
     limits = [(o.limit_w or 0.0) / r for o, r in zip(observations, references, strict=True)]
     return EnergyDesign(
         features=np.array([features_of(o.activity, o.host) for o in observations]),
         log_share=np.log([o.watts / r for o, r in zip(observations, references, strict=True)]),
-        raised=np.maximum(1.0, limits),
+        raised=np.where([o.is_knee for o in observations], np.inf, np.maximum(1.0, limits)),
         meters=tuple(meter_of(o.host) for o in observations),
         families=tuple(power_family(o.host) for o in observations),
         units=tuple(map(unit_of, observations)),
@@ -132,11 +143,44 @@ class _Levels:
     family: Rows
     row: Rows
 
-    def split(self, v: Floats) -> tuple[Floats, Floats, Floats]:
-        """Return what a vector of all parameters holds for each level, (n_names, 6)."""
+    @property
+    def n_parameters(self) -> int:
+        """Return how many numbers `split` takes: shares of all, levels of all but meters."""
+        n_below = len(self.families) + len(self.units)
+        return len(NAMES) * (len(self.meters) + n_below) + n_below
+
+    def split(self, v: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
+        """Return what a vector of all parameters holds.
+
+        Shares of meters, families and units, (n_names, 6), then levels of the latter two.
+        """
         n_meter, n_family = len(self.meters), len(self.families)
-        parts = v.reshape(-1, len(NAMES))
-        return parts[:n_meter], parts[n_meter : n_meter + n_family], parts[n_meter + n_family :]
+        n_below = n_family + len(self.units)
+        parts, levels = v[:-n_below].reshape(-1, len(NAMES)), v[-n_below:]
+        return (
+            parts[:n_meter],
+            parts[n_meter : n_meter + n_family],
+            parts[n_meter + n_family :],
+            levels[:n_family],
+            levels[n_family:],
+        )
+
+    def log_terms(self, v: Floats) -> tuple[Floats, Floats, Floats]:
+        """Return the log shares of meters, families and units, (n_names, 6)."""
+        of_meter, of_family, of_unit, family_level, unit_level = self.split(v)
+        meters = _centre() + of_meter
+        families = of_family + np.outer(family_level, LEVELLED)
+        units = of_unit + np.outer(unit_level, LEVELLED)
+        meter_of_family = dict(zip(self.family, self.meter, strict=True))
+        above = meters[[meter_of_family[i] for i in range(len(self.families))]]
+        return meters, above + families, meters[self.meter] + families[self.family] + units
+
+    def pulls(self, v: Floats) -> list[Floats]:
+        """Return how far each parameter is from its prior, in the prior's widths."""
+        of_meter, of_family, of_unit, family_level, unit_level = self.split(v)
+        pulled = (of_meter / METER_WIDTH, of_family / FAMILY_WIDTH, of_unit / CHIP_WIDTH)
+        levels = (family_level / LEVEL_WIDTH, unit_level / LEVEL_WIDTH)
+        return [p.ravel() for p in (*pulled, *levels)]
 
 
 def _levels(d: EnergyDesign) -> _Levels:
@@ -158,27 +202,17 @@ def fit_energy(d: EnergyDesign) -> EnergyFit:
     weight = np.array([n[u] ** (-HOST_POWER / 2) for u in d.units])
 
     def losses(v: Floats) -> Floats:
-        of_meter, of_family, of_unit = levels.split(v)
-        log_terms = (_centre() + of_meter)[levels.meter] + of_family[levels.family] + of_unit
-        predicted = _log_share(log_terms[levels.row], d.features, d.raised)
+        _, _, log_units = levels.log_terms(v)
+        predicted = _log_share(log_units[levels.row], d.features, d.raised)
         z = (d.log_share - predicted) / SCALE
         robust = np.sign(z) * np.sqrt(2 * (np.sqrt(1 + z**2) - 1))
-        pulls = (of_meter / METER_WIDTH, of_family / FAMILY_WIDTH, of_unit / CHIP_WIDTH)
-        return np.concatenate([robust * weight, *(p.ravel() for p in pulls)])
+        return np.concatenate([robust * weight, *levels.pulls(v)])
 
-    n_names = len(levels.meters) + len(levels.families) + len(levels.units)
-    found = least_squares(losses, np.zeros(n_names * len(NAMES)))
-    of_meter, of_family, of_unit = levels.split(found.x)
-    log_meters = _centre() + of_meter
-    meter_of_family = dict(zip(levels.family, levels.meter, strict=True))
-    log_families = {
-        name: log_meters[meter_of_family[i]] + of_family[i]
-        for i, name in enumerate(levels.families)
-    }
-    log_units = log_meters[levels.meter] + of_family[levels.family] + of_unit
+    found = least_squares(losses, np.zeros(levels.n_parameters))
+    log_meters, log_families, log_units = levels.log_terms(found.x)
     return EnergyFit(
         meters=dict(zip(levels.meters, log_meters, strict=True)),
-        families=log_families,
+        families=dict(zip(levels.families, log_families, strict=True)),
         units=dict(zip(levels.units, log_units, strict=True)),
     )
 

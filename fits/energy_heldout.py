@@ -1,7 +1,7 @@
 """Energy predicted by fits that did not see the model or the chip: of power, and of speed too."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +15,7 @@ from tokcast.fits.energy import (
     predict_log_share,
     unit_of,
 )
+from tokcast.fits.energy_calibrated import Installations, calibrated_seconds
 from tokcast.fits.energy_observations import EnergyObservation
 from tokcast.fits.estimate import Estimate, fit, used_effects
 from tokcast.fits.heldout import Fitter
@@ -25,7 +26,15 @@ from tokcast.fits.released import released
 from tokcast.fits.splits import Rows
 from tokcast.predictor.coefficients import Coefficients
 from tokcast.predictor.ledger import Workload
-from tokcast.predictor.power import PowerTerms, meter_of, power_family, power_of, reference_watts
+from tokcast.predictor.power import (
+    Activity,
+    Power,
+    PowerTerms,
+    meter_of,
+    power_family,
+    power_of,
+    reference_watts,
+)
 from tokcast.predictor.prediction import Prediction
 from tokcast.predictor.roofline import Question, predict
 
@@ -72,6 +81,8 @@ class HeldEnergy:
     `watts` is log(measured / predicted) power over the measured time; `joules` that of joules a
     token over the predicted time, with the `time_share` of the energy and the log ends of the
     time's interval. `tdp_joules` is the residual of the published power times the same time.
+    `calibrated` and `tdp_calibrated` are both over the time that other models on the same
+    installation tell.
     """
 
     watts: Floats
@@ -80,11 +91,13 @@ class HeldEnergy:
     time_share: Floats
     faster: Floats
     slower: Floats
+    calibrated: Floats
+    tdp_calibrated: Floats
 
 
 def empty(n: int) -> HeldEnergy:
     """Return a result in which nothing was said of n rows."""
-    return HeldEnergy(*(np.full(n, np.nan) for _ in range(6)))
+    return HeldEnergy(*(np.full(n, np.nan) for _ in fields(HeldEnergy)))
 
 
 def power_terms(log_terms: Floats) -> PowerTerms:
@@ -102,31 +115,50 @@ def _timed(
     return [(load, n, predict(spec, q, coefficients)) for load, n, q in asked]
 
 
-def _say(
-    held: HeldEnergy, i: int, o: EnergyObservation, fitted: EnergyFit, c: Coefficients
-) -> None:
-    """Note what is predicted of the energy of one row with predicted time."""
-    timed = _timed(o, c)
+def _seconds(o: EnergyObservation, timed: Sequence[tuple[Workload, float, Prediction]]) -> Activity:
+    """Return a row's activity over its predicted time."""
     seconds = {"decode": 0.0, "prefill": 0.0}
     for load, n, p in timed:
         # Files with their own mix of types are larger or smaller than the catalogue's.
         seconds[load.phase] += n * p.seconds * (o.size_ratio if load.phase == "decode" else 1.0)
-    activity = replace(
-        o.activity, decode_seconds=seconds["decode"], prefill_seconds=seconds["prefill"]
-    )
+    return replace(o.activity, decode_seconds=seconds["decode"], prefill_seconds=seconds["prefill"])
+
+
+def _residuals(o: EnergyObservation, activity: Activity, power: Power) -> tuple[float, float]:
+    """Return log(measured / predicted) joules over a time, and those of the published power."""
+    measured = np.log(o.watts * o.activity.seconds / activity.seconds)
+    published = reference_watts(o.host, o.limit_w) if o.host.tdp_w else None
+    tdp = measured - np.log(published) if published else np.nan
+    return float(measured - np.log(power.watts)), float(tdp)
+
+
+def _say(
+    held: HeldEnergy,
+    i: int,
+    o: EnergyObservation,
+    fitted: EnergyFit,
+    c: Coefficients,
+    calibrated_s: float,
+) -> None:
+    """Note what is predicted of the energy of one row with predicted and with calibrated time."""
+    timed = _timed(o, c)
+    activity = _seconds(o, timed)
     terms = power_terms(fitted.shares(meter_of(o.host), power_family(o.host), unit_of(o)))
     power = power_of(activity, o.host, terms, limit_w=o.limit_w)
     if power is None:
         return
-    measured = np.log(o.watts * o.activity.seconds)
-    held.joules[i] = measured - np.log(power.watts * activity.seconds)
+    held.joules[i], held.tdp_joules[i] = _residuals(o, activity, power)
     held.time_share[i] = power.time_share
     _, _, longest = max(timed, key=lambda part: part[1] * part[2].seconds)
     held.faster[i] = np.log(longest.high / longest.tok_per_s)
     held.slower[i] = np.log(longest.tok_per_s / longest.low)
-    if o.host.tdp_w:
-        reference = reference_watts(o.host, o.limit_w) or o.host.tdp_w
-        held.tdp_joules[i] = measured - np.log(reference * activity.seconds)
+    if np.isnan(calibrated_s):
+        return
+    main = "decode_seconds" if o.phase == "decode" else "prefill_seconds"
+    sharper = replace(activity, **{main: calibrated_s})
+    power = power_of(sharper, o.host, terms, limit_w=o.limit_w)
+    if power is not None:
+        held.calibrated[i], held.tdp_calibrated[i] = _residuals(o, sharper, power)
 
 
 def leave_out(
@@ -135,17 +167,20 @@ def leave_out(
     speed: Callable[[Rows], Coefficients] | None,
     *,
     only_known: bool,
+    known_speeds: Installations | None = None,
 ) -> HeldEnergy:
     """Return what each split's fit says of its test rows.
 
     `speed` gives the speed coefficients that go with a split's test rows, None where time is not
     to be predicted. With `only_known`, rows of units that the training rows lack are passed over.
+    `known_speeds` are those that calibrate a row's installation, without the row's model.
     """
     d = energy_design(observations)
     held = empty(len(observations))
     for train, test in splits:
         fitted = fit_energy(d.take(train))
-        asked = [i for i in test if not only_known or d.units[i] in fitted.units]
+        known = [i for i in test if not only_known or d.units[i] in fitted.units]
+        asked = [i for i in known if not observations[i].is_knee]
         if not asked:
             continue
         part = d.take(np.array(asked))
@@ -154,8 +189,10 @@ def leave_out(
         if speed is None or not timed:
             continue
         coefficients = speed(np.array(asked))
-        for i in timed:
-            _say(held, i, observations[i], fitted, coefficients)
+        rows = [observations[i] for i in timed]
+        sharper = calibrated_seconds(rows, known_speeds or {}, coefficients)
+        for i, o, seconds in zip(timed, rows, sharper, strict=True):
+            _say(held, i, o, fitted, coefficients, seconds)
     return held
 
 

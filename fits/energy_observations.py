@@ -23,6 +23,8 @@ MOST_LOADING = 0.1
 OVER_THE_PROCESS = "over the process"
 # Below these tokens few samples were read; beyond them attention changes the power.
 SHORTEST_SWEPT, LONGEST_SWEPT = 16, 1024
+# How a source words a prompt whose length it gives in no column.
+_PROMPT = re.compile(r"prompt ~(\d+)K tokens \+ (\d+) generated")
 
 UNKNOWN_CHIP = EnergyRule("unknown-chip", "the chip is not in the registry", lambda _: False)
 UNKNOWN_MODEL = EnergyRule(
@@ -42,7 +44,8 @@ class EnergyObservation:
     A request's are divided between its phases as they are predicted.
 
     `n_tokens` are what joules are counted by: generated ones of a request or in decode, prompt
-    tokens in prefill.
+    tokens in prefill. `installation` names what ran it, as far as its source says; `is_knee` is
+    for what a sweep of limits says of a card that nothing holds down.
     """
 
     host: Host
@@ -58,6 +61,8 @@ class EnergyObservation:
     source: str
     loads: Loads
     size_ratio: float
+    installation: str = ""
+    is_knee: bool = False
 
     @property
     def joules_per_token(self) -> float:
@@ -78,6 +83,13 @@ def _loads(r: EnergyRow) -> Loads:
     flash = r.flash_attn != 0
     ubatch = int(r.n_ubatch or 512)
     depth = r.n_depth or 0.0
+    told = _PROMPT.search(r.notes)
+    if r.phase == "prefill" and told and not r.n_prompt:
+        n, n_gen = 1000 * int(told[1]), float(told[2])
+        return (
+            (Workload("prefill", n, 0, ubatch, flash_attention=flash), 1.0),
+            (Workload("decode", 1, int(n + n_gen / 2), flash_attention=flash), n_gen),
+        )
     if r.phase == "prefill":
         n = int(r.n_prompt or 512)
         return ((Workload("prefill", n, int(depth), ubatch, flash_attention=flash), 1.0),)
@@ -93,11 +105,10 @@ def _loads(r: EnergyRow) -> Loads:
 
 
 def _seconds(r: EnergyRow, n_tokens: float, split: dict[str, float]) -> dict[str, float]:
-    """Return the measured seconds of each phase; a request's divided as predicted."""
-    if r.phase != "request":
-        return {r.phase: n_tokens / (r.tok_s or 1.0)}
+    """Return the measured seconds of each phase; those of both together divided as predicted."""
+    measured = (r.duration_s or 0.0) if r.phase == "request" else n_tokens / (r.tok_s or 1.0)
     whole = sum(split.values())
-    return {phase: (r.duration_s or 0.0) * s / whole for phase, s in split.items()}
+    return {phase: measured * s / whole for phase, s in split.items()}
 
 
 def _activity(
@@ -180,6 +191,7 @@ def energy_observation(r: EnergyRow) -> EnergyObservation | EnergyRule:
         source=r.source,
         loads=loads,
         size_ratio=r.size_ratio,
+        installation=r.installation,
     )
 
 

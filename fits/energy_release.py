@@ -1,4 +1,4 @@
-"""The energy coefficients that ship: shares on all rows, intervals and scores on rows left out."""
+"""The energy coefficients that ship: shares on all rows, intervals on rows left out."""
 
 import hashlib
 import json
@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tokcast.fits.energy import HOST_POWER, energy_design, fit_energy, predict_log_share
+from tokcast.fits.energy_calibrated import Installations
 from tokcast.fits.energy_heldout import (
     HeldEnergy,
     SpeedFits,
@@ -24,10 +25,9 @@ from tokcast.fits.energy_heldout import (
 )
 from tokcast.fits.energy_observations import EnergyObservation
 from tokcast.fits.intervals import LEVELS
-from tokcast.fits.scores import Score, score
 from tokcast.fits.splits import folds
 from tokcast.predictor.energy import SCHEMA
-from tokcast.predictor.power import PowerTerms, meter_of, reference_watts
+from tokcast.predictor.power import PowerTerms, meter_of
 from tokcast.predictor.power_cap import CapTerms
 
 Floats = npt.NDArray[np.float64]
@@ -60,6 +60,7 @@ class LeftOutEnergy:
 def left_out_energy(
     observations: Sequence[EnergyObservation],
     speed: SpeedFits,
+    known_speeds: Installations,
     progress: Callable[[str], None],
 ) -> LeftOutEnergy:
     """Return held-out errors: models in folds, then each chip, then each chip's backend."""
@@ -68,7 +69,11 @@ def left_out_energy(
     hosts = list(folds(chips, len(set(chips))))
     progress("energy: models left out")
     by_model = leave_out(
-        observations, models, partial(without_models, speed, observations), only_known=True
+        observations,
+        models,
+        partial(without_models, speed, observations),
+        only_known=True,
+        known_speeds=known_speeds,
     )
     progress("energy: chips left out")
     by_host = leave_out(
@@ -87,7 +92,8 @@ def _other_backends(observations: Sequence[EnergyObservation]) -> HeldEnergy:
         others = sorted({u for u in d.units if u != unit and u.rpartition("|")[0] == chip})
         if not others:
             continue
-        test = np.flatnonzero([u == unit for u in d.units])
+        read = zip(observations, d.units, strict=True)
+        test = np.flatnonzero([u == unit and not o.is_knee for o, u in read])
         fitted = fit_energy(d.take(np.flatnonzero([u != unit for u in d.units])))
         fitted.units[unit] = fitted.units[others[0]]
         part = d.take(test)
@@ -138,100 +144,11 @@ def intervals_of(left: LeftOutEnergy, use: Mask | None = None) -> dict[str, dict
     }
 
 
-@dataclass(frozen=True, slots=True)
-class EnergyScore:
-    """One table line: the error of power over the measured time, and of joules over predicted.
-
-    `tdp_watts` and `tdp_joules` are the published power's, over the same times, where there is
-    one. `inside` is the share of readings inside the 80 % interval of joules, or of watts where
-    time is not predicted, made from other groups' rows.
-    """
-
-    left_out: str
-    meter: str
-    phase: str
-    watts: Score
-    tdp_watts: Score | None
-    joules: Score | None
-    tdp_joules: Score | None
-    inside_watts: float
-    inside_joules: float | None
-
-
-def _score(residual: Floats, names: npt.NDArray[np.str_], rows: Mask) -> Score | None:
-    found = rows & np.isfinite(residual)
-    return score(residual[found], list(names[found])) if found.any() else None
-
-
-def _tdp_watts(observations: Sequence[EnergyObservation]) -> Floats:
-    """Return log(measured / published power), NaN for a chip without one."""
-    published = [reference_watts(o.host, o.limit_w) if o.host.tdp_w else None for o in observations]
-    return np.array(
-        [np.log(o.watts / w) if w else np.nan for o, w in zip(observations, published, strict=True)]
-    )
-
-
-def _inside(
-    left: LeftOutEnergy, held: HeldEnergy, evidence: str, groups: npt.NDArray[np.str_]
-) -> tuple[Floats, Floats]:
-    """Return whether watts and joules lie inside 80 % intervals of the other groups; NaN unsaid."""
-    n = len(left.observations)
-    watts, joules = np.full(n, np.nan), np.full(n, np.nan)
-    for group in np.unique(groups):
-        test = groups == group
-        low, high = intervals_of(left, ~test)[evidence]["0.8"]
-        said = test & np.isfinite(held.watts)
-        watts[said] = (held.watts[said] >= low) & (held.watts[said] <= high)
-        timed = test & np.isfinite(held.joules)
-        down = np.hypot(min(low, 0.0), held.time_share[timed] * held.faster[timed])
-        up = np.hypot(max(high, 0.0), held.time_share[timed] * held.slower[timed])
-        joules[timed] = (held.joules[timed] >= -down) & (held.joules[timed] <= up)
-    return watts, joules
-
-
-def _percent(values: Floats) -> float | None:
-    known = values[np.isfinite(values)]
-    return float(100 * known.mean()) if known.size else None
-
-
-def energy_scores(left: LeftOutEnergy) -> list[EnergyScore]:
-    """Return the score of each kind of left-out row, meter and phase."""
-    names = left.host_names
-    models = np.array([o.model_id for o in left.observations])
-    phases = np.array([o.phase for o in left.observations])
-    published = _tdp_watts(left.observations)
-    made = []
-    for label, held, evidence, groups in (
-        ("model", left.models, "same host", models),
-        ("chip", left.hosts, "other hosts, same meter", names),
-    ):
-        in_watts, in_joules = _inside(left, held, evidence, groups)
-        for meter in ("package", "soc", "gpu_board", "gpu_part"):
-            for phase in ("decode", "prefill", "request"):
-                rows = left.of_meters(meter) & (phases == phase) & np.isfinite(held.watts)
-                if not rows.any() or (label == "chip" and meter != "gpu_board"):
-                    continue
-                watts = score(held.watts[rows], list(names[rows]))
-                made.append(
-                    EnergyScore(
-                        label,
-                        meter,
-                        phase,
-                        watts,
-                        _score(published, names, rows),
-                        _score(held.joules, names, rows),
-                        _score(held.tdp_joules, names, rows),
-                        _percent(in_watts[rows]) or 0.0,
-                        _percent(in_joules[rows]),
-                    )
-                )
-    return made
-
-
 def release_energy(left: LeftOutEnergy, caps: Mapping[str, CapTerms]) -> dict[str, Any]:
     """Return the coefficients as released JSON."""
     fitted = fit_energy(energy_design(left.observations))
-    n = Counter(f"{meter_of(o.host)}|{o.host.name}" for o in left.observations)
+    read = [o.host for o in left.observations if not o.is_knee]
+    n = Counter(f"{meter_of(host)}|{host.name}" for host in read)
     body = {
         "schema": SCHEMA,
         "meters": {m: _rounded(power_terms(v)) for m, v in fitted.meters.items()},

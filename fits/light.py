@@ -1,14 +1,10 @@
 """The speed of light: measurements against what the chip's published peaks allow."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
-from tokcast.fits.observations import Observation, Rejected, facts_of
+from tokcast.fits.observations import Rejected, facts_of
 from tokcast.measurements.schema import Measurement
-from tokcast.predictor.roofline import ceiling_tok_per_s, tokens_of
 
 RULE = "above-roof"
 
@@ -29,19 +25,3 @@ def violations(rejected: Iterable[Rejected]) -> list[Violation]:
         if roof:
             found.append(Violation(r.measurement, r.measurement.tok_s / roof))
     return found
-
-
-def shares(observations: Sequence[Observation]) -> npt.NDArray[np.float64]:
-    """Return each observation's speed as a share of its ceiling, (n,)."""
-    return np.array(
-        [
-            o.tok_per_s
-            / np.mean(
-                [
-                    ceiling_tok_per_s(works, o.host, tokens_of(load))
-                    for load, works in zip(o.workloads, o.works, strict=True)
-                ]
-            )
-            for o in observations
-        ]
-    )

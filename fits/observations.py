@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from operator import attrgetter
@@ -18,7 +18,7 @@ from tokcast.predictor.catalogue import header
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Work, Workload, ledger
-from tokcast.predictor.memory import memory
+from tokcast.predictor.memory import Setting, memory
 from tokcast.predictor.model import model_spec
 from tokcast.predictor.roofline import ceiling_tok_per_s, tokens_of
 from tokcast.predictor.spec import ModelSpec
@@ -149,7 +149,7 @@ def _need_bytes(model_id: str, file_type: str, loads: tuple[Workload, ...]) -> f
         (w.n_depth + (w.n_prompt if w.phase == "prefill" else 0) for w in loads), default=0
     )
     load = loads[0] if loads else Workload("decode")
-    use = memory(spec, max(longest, 1), type_k=load.type_k, type_v=load.type_v)
+    use = memory(spec, max(longest, 1), Setting(load.type_k, load.type_v))
     return use.weights_bytes + use.kv_bytes + BUFFERS_BYTES
 
 
@@ -284,8 +284,3 @@ def _observation(rows: list[Measurement], facts: Facts, run: Run) -> Observation
         sources=frozenset(m.source for m in rows),
         is_suite=first.is_suite,
     )
-
-
-def of_phase(observations: Iterable[Observation], phase: str) -> Iterator[Observation]:
-    """Yield the observations of one phase."""
-    return (o for o in observations if o.phase == phase)

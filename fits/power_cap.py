@@ -2,7 +2,7 @@
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 import numpy as np
@@ -60,8 +60,23 @@ def sweeps(rows: Iterable[EnergyRow]) -> list[Sweep]:
         is_whole = r.power_limit_w and r.power_w and r.tok_s and r.n_devices == 1
         if is_whole and not drafted and r.phase in ("decode", "prefill"):
             groups[r.source, r.chip, r.model, r.phase, r.batch].append(r)
-    made = (_sweep(sorted(g, key=lambda r: r.power_limit_w or 0.0)) for g in groups.values())
-    return [s for s in made if s is not None]
+    made = {
+        key: found
+        for key, g in groups.items()
+        if (found := _sweep(sorted(g, key=lambda r: r.power_limit_w or 0.0))) is not None
+    }
+    return [_queued(s, made.get((*key[:-1], 1.0))) for key, s in made.items()]
+
+
+def _queued(s: Sweep, single: Sweep | None) -> Sweep:
+    """Return a sweep of several requests with the bandwidth share of one, where they queued.
+
+    Together no faster than one alone, they were not computed together: the card did the same
+    work, with gaps.
+    """
+    if single is None or s.tok_per_s[s.usual] > single.tok_per_s[single.usual]:
+        return s
+    return replace(s, bandwidth_share=single.bandwidth_share)
 
 
 def _sweep(rows: Sequence[EnergyRow]) -> Sweep | None:

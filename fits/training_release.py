@@ -10,7 +10,7 @@ from typing import Any
 
 from tokcast.fits.training import Fitted
 from tokcast.fits.training_observations import TrainObservation
-from tokcast.fits.training_scores import ALONE, LEVEL, SEVERAL, TrainingFit
+from tokcast.fits.training_scores import ALONE, KNOWN, LEVEL, SEVERAL, TrainingFit
 from tokcast.measurements.training_runs import TrainRun
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
@@ -62,7 +62,7 @@ def release(
 
 def _board_intervals(fitted: TrainingFit, quantity: Quantity) -> dict[str, list[float]]:
     return {
-        "same host": _interval(fitted, "board", quantity, "configuration"),
+        "same host": _interval(fitted, "board", quantity, KNOWN),
         "spec sheet only": _interval(fitted, "board", quantity, "chip"),
     }
 

@@ -17,7 +17,9 @@ from tokcast.predictor.training.work import flops
 Floats = npt.NDArray[np.float64]
 RangeOf = Callable[[Floats, Sequence[str], float], tuple[float, float]]
 LEVEL = 0.8
-ALONE, SEVERAL = "- of 1 process", "- of 2 processes"
+ALONE, SEVERAL, KNOWN = "- of 1 process", "- of 2 processes", "- tokens known"
+# Of a group left out two others must be there to make its range.
+FEWEST = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +72,11 @@ def _boards_held(
     errors = _errors(rows, names, quantity, fit_boards, tell)
     # Limits and batches of a model on a chip err alike: a further model is what the range is for.
     yield _held("board", quantity, "configuration", errors, families, few_groups)
-    # Rows whose tokens the source fixes: no effect of a data set helps them.
-    known = [not row.extra for row in rows]
-    yield _held("board", quantity, "- tokens known", errors, families, few_groups, known)
+    # Rows whose tokens the source fixes: no effect of a data set helps them, nor a prediction.
+    known = np.array([not row.extra for row in rows])
+    if len(set(np.asarray(families)[known])) > FEWEST:
+        part, groups = errors.take(known), list(np.asarray(families)[known])
+        yield _held("board", quantity, KNOWN, part, groups, around_zero)
     chips = [row.host for row in rows]
     errors = _errors(rows, chips, quantity, fit_boards, tell)
     yield _held("board", quantity, "chip", errors, chips, few_groups)
@@ -143,20 +147,17 @@ def _held(
     errors: _Errors,
     groups: Sequence[str],
     range_of: RangeOf,
-    chosen: Sequence[bool] | None = None,
 ) -> Held:
-    """Return the error of the chosen rows; the range is made by all."""
-    some = np.ones(len(groups), bool) if chosen is None else np.asarray(chosen)
-    hosts = list(np.asarray(errors.hosts)[some])
+    """Return the error of rows and the range that they make."""
     low, high = range_of(errors.law, groups, LEVEL)
     inside = within(errors.law, groups, range_of)
     return Held(
         kind=kind,
         quantity=quantity,
         left_out=what,
-        score=score(errors.law[some], hosts),
-        baseline=score(errors.baseline[some], hosts),
-        coverage=100 * _group_mean(inside[some], np.asarray(groups)[some]),
+        score=score(errors.law, errors.hosts),
+        baseline=score(errors.baseline, errors.hosts),
+        coverage=100 * _group_mean(inside, np.asarray(groups)),
         low=low,
         high=high,
     )
@@ -168,13 +169,29 @@ def few_groups(residual: Floats, groups: Sequence[str], level: float) -> tuple[f
     Quantiles of so few say little: their medians are taken as normal around their mean, with
     Student's t for one more of them, and the typical scatter within a group is added.
     """
-    names = np.asarray(groups)
-    each = [residual[names == name] for name in np.unique(names)]
-    middles = np.array([np.median(r) for r in each])
-    scatter = float(np.median([np.mean((r - np.median(r)) ** 2) for r in each]))
+    middles, scatter = _middles(residual, groups)
     variance = float(middles.var(ddof=1)) * (1 + 1 / middles.size) + scatter
     half = float(stats.t.ppf((1 + level) / 2, middles.size - 1)) * math.sqrt(variance)
     return float(middles.mean()) - half, float(middles.mean()) + half
+
+
+def around_zero(residual: Floats, groups: Sequence[str], level: float) -> tuple[float, float]:
+    """Return a range for a further group from two or three, as (low, high) of log residuals.
+
+    Their own mean says nothing: a law without effects of theirs errs as much to either side.
+    """
+    middles, scatter = _middles(residual, groups)
+    variance = float(np.mean(middles**2)) + scatter
+    half = float(stats.t.ppf((1 + level) / 2, middles.size)) * math.sqrt(variance)
+    return -half, half
+
+
+def _middles(residual: Floats, groups: Sequence[str]) -> tuple[Floats, float]:
+    """Return each group's median and the usual mean square around it."""
+    names = np.asarray(groups)
+    each = [residual[names == name] for name in np.unique(names)]
+    scatter = float(np.median([np.mean((r - np.median(r)) ** 2) for r in each]))
+    return np.array([np.median(r) for r in each]), scatter
 
 
 def within(

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tokcast.hosts.match import find
+from tokcast.hosts.parts import parts
 from tokcast.hosts.quantity import parse_bytes
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
@@ -16,7 +17,6 @@ _MEMORY = re.compile(
     r"(?P<after>\d+(?:\.\d+)?\s*[gt](?:i?b)?)?",
     re.IGNORECASE,
 )
-_JOINT = re.compile(r"\s+\+\s+")
 _CHANNELS = re.compile(
     r"\b(single|dual|quad|six|eight|twelve|\d{1,2})[- ]?(?:x )?channels?\b|\b(\d{1,2})ch\b",
     re.IGNORECASE,
@@ -34,11 +34,6 @@ _UNKNOWN_FLOPS_PER_S = 0.6e12
 _PREFIX = {"NVIDIA": "CUDA", "AMD": "ROCm", "Apple": "MTL", "Intel": "SYCL"}
 
 
-def has_parts(text: str) -> bool:
-    """Return whether a name joins several parts; the plus of `AI Max+ 395` joins nothing."""
-    return _JOINT.search(text) is not None
-
-
 def machine(text: str, unified_share: float = 1.0) -> Machine:
     """Return the devices of a machine: `2x RTX 3090`, `RTX 4070 Laptop + 64G DDR5-5600`.
 
@@ -49,7 +44,7 @@ def machine(text: str, unified_share: float = 1.0) -> Machine:
     """
     hosts: list[Host] = []
     memory: tuple[float | None, float | None, tuple[str, ...]] | None = None
-    for part in _JOINT.split(text.strip()):
+    for part in parts(text):
         found = main_memory(part)
         if found is None:
             hosts.append(find(part))

@@ -2,6 +2,7 @@
 
 import math
 import re
+from collections.abc import Mapping
 
 from tokcast.predictor.errors import InputError
 
@@ -54,12 +55,8 @@ def parse_count(text: str, *, minimum: int = 0) -> int:
 
 def parse_seconds(text: str) -> float:
     """Return seconds from `3`, `3s`, `500ms` or `2min`; raises InputError for another text."""
-    expected = "a time such as 3s, 500ms or 2min"
-    match = _SECONDS.fullmatch(text)
-    if match is None:
-        raise InputError(f"time {text!r}: expected {expected}")
-    scale = {"ms": 1e-3, "s": 1.0, "min": 60.0}[(match[2] or "s").lower()]
-    return _positive(match[1], text, "time", expected) * scale
+    scales = {"": 1.0, "s": 1.0, "ms": 1e-3, "min": 60.0}
+    return _scaled(_SECONDS, text, "time", scales, "a time such as 3s, 500ms or 2min")
 
 
 def parse_bandwidth(text: str) -> float:
@@ -67,12 +64,9 @@ def parse_bandwidth(text: str) -> float:
 
     Raises InputError if the text is not a positive rate.
     """
+    scales = {"": 1e9, "m": 1e6, "g": 1e9, "t": 1e12}
     expected = "GB/s, such as 400, 400GB/s or 1.8TB/s"
-    match = _BANDWIDTH.fullmatch(text)
-    if match is None:
-        raise InputError(f"bandwidth {text!r}: expected {expected}{about_comma(text)}")
-    scale = {"m": 1e6, "g": 1e9, "t": 1e12}[(match[2] or "g").lower()]
-    return _positive(match[1], text, "bandwidth", expected) * scale
+    return _scaled(_BANDWIDTH, text, "bandwidth", scales, expected)
 
 
 def parse_tflops(text: str) -> float:
@@ -80,12 +74,18 @@ def parse_tflops(text: str) -> float:
 
     Raises InputError if the text is not a positive rate.
     """
-    expected = "TFLOPS, such as 30 or 0.5"
-    match = _RATE.fullmatch(text)
+    scales = {"": 1e12, "g": 1e9, "t": 1e12, "p": 1e15}
+    return _scaled(_RATE, text, "tflops", scales, "TFLOPS, such as 30 or 0.5")
+
+
+def _scaled(
+    pattern: re.Pattern[str], text: str, what: str, scales: Mapping[str, float], expected: str
+) -> float:
+    """Return a positive number times what its unit, in lower case, stands for."""
+    match = pattern.fullmatch(text)
     if match is None:
-        raise InputError(f"tflops {text!r}: expected {expected}{about_comma(text)}")
-    scale = {"g": 1e9, "t": 1e12, "p": 1e15}[(match[2] or "t").lower()]
-    return _positive(match[1], text, "tflops", expected) * scale
+        raise InputError(f"{what} {text!r}: expected {expected}{about_comma(text)}")
+    return _positive(match[1], text, what, expected) * scales[(match[2] or "").lower()]
 
 
 def about_comma(text: str) -> str:

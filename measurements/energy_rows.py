@@ -12,6 +12,7 @@ from dataclasses import dataclass, fields
 from importlib import resources
 from typing import Any, TextIO
 
+from tokcast.measurements.builds import installation_of
 from tokcast.measurements.schema import BadRow, Measurement
 from tokcast.predictor.errors import InputError
 
@@ -74,6 +75,11 @@ class EnergyRow:
     flags: frozenset[str] = frozenset()
 
     @property
+    def installation(self) -> str:
+        """Return a name for what ran the row, as far as its source says."""
+        return installation_of(self.source, self.date)
+
+    @property
     def kind(self) -> str | None:
         """Return what the meter covers by one of the known names, None for another."""
         return KINDS.get(self.power_kind)
@@ -134,6 +140,11 @@ def packaged_energy() -> tuple[EnergyRow, ...]:
     return tuple(r for r in rows if isinstance(r, EnergyRow))
 
 
+def _least(n_ubatch: float | None, n_batch: float | None) -> float | None:
+    """Return the tokens of a pass: a batch smaller than the micro-batch is what is computed."""
+    return min(n_ubatch, n_batch) if n_ubatch and n_batch else n_ubatch
+
+
 def of_measurement(m: Measurement) -> EnergyRow:
     """Return the power figure that a throughput measurement came with."""
     return EnergyRow(
@@ -167,7 +178,7 @@ def of_measurement(m: Measurement) -> EnergyRow:
         stack=m.backend_raw,
         build=m.build,
         flash_attn=m.flash_attn,
-        n_ubatch=m.n_ubatch,
+        n_ubatch=_least(m.n_ubatch, m.n_batch),
         file_bytes=m.size_gib * 2.0**30 if m.size_gib else None,
         size_ratio=m.size_gib / m.stock_gib
         if "non-stock-mix" in m.flags and m.size_gib and m.stock_gib

@@ -6,7 +6,6 @@ a power loss. A store that is damaged is put aside, never overwritten.
 
 import contextlib
 import json
-import os
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,43 +15,10 @@ from typing import Any
 
 from tokcast.measurements.record import RunRecord, from_json, to_json
 from tokcast.measurements.schema import COLUMNS, Measurement
+from tokcast.measurements.store_connection import connect
+from tokcast.measurements.store_file import FILE, data_folder
+from tokcast.measurements.store_repair import put_aside, take_over
 from tokcast.predictor.errors import InputError
-
-FILE = "measurements.sqlite3"
-# Each script brings the schema one version further; `PRAGMA user_version` counts them.
-MIGRATIONS = (
-    """
-    CREATE TABLE runs (
-        id TEXT PRIMARY KEY, created TEXT NOT NULL, host TEXT NOT NULL, model TEXT NOT NULL,
-        session TEXT NOT NULL DEFAULT '', item TEXT NOT NULL DEFAULT '', body TEXT NOT NULL
-    );
-    CREATE INDEX runs_session ON runs (session);
-    CREATE TABLE imported (
-        id INTEGER PRIMARY KEY, batch TEXT NOT NULL, created TEXT NOT NULL, body TEXT NOT NULL,
-        UNIQUE (body)
-    );
-    """,
-    """
-    CREATE TABLE calibrations (
-        id TEXT PRIMARY KEY, created TEXT NOT NULL, host TEXT NOT NULL, runtime TEXT NOT NULL,
-        backend TEXT NOT NULL, body TEXT NOT NULL
-    );
-    CREATE TABLE sessions (
-        id TEXT PRIMARY KEY, created TEXT NOT NULL, plan TEXT NOT NULL,
-        done TEXT NOT NULL DEFAULT ''
-    );
-    """,
-)
-
-
-def data_folder(environ: Mapping[str, str] = os.environ) -> Path:
-    """Return the folder of the store: `TOKCAST_DATA`, else the platform's."""
-    given = environ.get("TOKCAST_DATA")
-    if given:
-        return Path(given).expanduser()
-    from platformdirs import user_data_path
-
-    return user_data_path("tokcast", appauthor=False)
 
 
 def now() -> str:
@@ -168,67 +134,10 @@ def _measurement(data: Mapping[str, Any]) -> Measurement:
     return Measurement(**{**data, "flags": frozenset(data["flags"])})
 
 
-def _migrate(db: sqlite3.Connection, path: Path) -> None:
-    (version,) = db.execute("PRAGMA user_version").fetchone()
-    if version > len(MIGRATIONS):
-        raise InputError(
-            f"{path}: schema {version} of a newer tokcast, this one knows {len(MIGRATIONS)};"
-            " update tokcast, or set TOKCAST_DATA to another folder"
-        )
-    for number, script in enumerate(MIGRATIONS[version:], version + 1):
-        db.executescript(f"BEGIN; {script} PRAGMA user_version = {number}; COMMIT;")
-
-
-def _connect(path: Path) -> sqlite3.Connection:
-    db = sqlite3.connect(path, timeout=10.0)
-    try:
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = FULL")
-        _migrate(db, path)
-        damage = db.execute("PRAGMA quick_check(1)").fetchone()[0]
-        if damage != "ok":
-            raise sqlite3.DatabaseError(damage)
-    except BaseException:
-        db.close()
-        raise
-    return db
-
-
-def _put_aside(path: Path) -> Path:
-    """Rename a damaged store and what belongs to it; return its new name."""
-    stamp = datetime.now(UTC).strftime("%Y%m%dT%H%M%S%f")
-    kept = path.with_name(f"{path.name}.damaged-{stamp}")
-    for suffix in ("", "-wal", "-shm"):
-        with contextlib.suppress(FileNotFoundError):
-            Path(f"{path}{suffix}").rename(f"{kept}{suffix}")
-    return kept
-
-
-def _readable(damaged: Path, table: str) -> Iterator[tuple[Any, ...]]:
-    """Yield the rows that a damaged file still gives, up to the first that it doesn't."""
-    with contextlib.suppress(sqlite3.Error):
-        uri = f"{damaged.as_uri()}?mode=ro&immutable=1"
-        with contextlib.closing(sqlite3.connect(uri, uri=True)) as old:
-            yield from old.execute(f"SELECT * FROM {table}")
-
-
-def _take_over(damaged: Path, db: sqlite3.Connection) -> int:
-    """Copy what can be read of a damaged store; return how many runs that were."""
-    n_runs = 0
-    for table in ("runs", "imported", "calibrations", "sessions"):
-        with db:
-            for row in _readable(damaged, table):
-                marks = ", ".join("?" * len(row))
-                with contextlib.suppress(sqlite3.Error):
-                    db.execute(f"INSERT INTO {table} VALUES ({marks})", row)
-                    n_runs += table == "runs"
-    return n_runs
-
-
 def _begin_anew(path: Path, why: Exception) -> Store:
-    kept = _put_aside(path)
-    db = _connect(path)
-    n_runs = _take_over(kept, db)
+    kept = put_aside(path)
+    db = connect(path)
+    n_runs = take_over(kept, db)
     note = f"the store was damaged ({why}): kept as {kept.name}, {n_runs} runs taken over"
     return Store(db, path, note)
 
@@ -244,7 +153,7 @@ def open_store(folder: Path | None = None) -> Store:
     path = place / FILE
     try:
         place.mkdir(parents=True, exist_ok=True)
-        return Store(_connect(path), path)
+        return Store(connect(path), path)
     except OSError as error:
         raise InputError(
             f"{place}: {error.strerror}; set TOKCAST_DATA to a folder that can be written to"
@@ -253,19 +162,3 @@ def open_store(folder: Path | None = None) -> Store:
         raise InputError(f"{path}: {error}; set TOKCAST_DATA to another folder") from error
     except sqlite3.DatabaseError as error:
         return _begin_anew(path, error)
-
-
-def newest_calibrations(folder: Path | None = None) -> tuple[dict[str, Any], ...]:
-    """Return stored calibrations, newest first, without making a store; () where there is none.
-
-    A store that can't be read has none: predictions go on with the released coefficients.
-    """
-    path = (folder or data_folder()) / FILE
-    if not path.exists():
-        return ()
-    try:
-        with contextlib.closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
-            rows = db.execute("SELECT body FROM calibrations ORDER BY created DESC").fetchall()
-        return tuple(json.loads(body) for (body,) in rows)
-    except (sqlite3.Error, ValueError):
-        return ()

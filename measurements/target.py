@@ -9,7 +9,8 @@ from pathlib import Path
 
 from tokcast.measurements.calibration_run import facts, scratch
 from tokcast.measurements.record import ModelFacts
-from tokcast.measurements.synthetic import clone, need_bytes, write
+from tokcast.measurements.synthetic import need_bytes, write
+from tokcast.measurements.synthetic_shape import clone
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.header import Header
 from tokcast.predictor.memory import memory

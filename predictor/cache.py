@@ -1,16 +1,12 @@
 """What attention keeps and reads: cached rows of keys and values."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.quants import bits_per_weight
-from tokcast.predictor.spec import Layer, ModelSpec
-
-
-def default_cache_type(spec: ModelSpec) -> str:
-    """Return the type keys and values are kept in unless asked otherwise."""
-    return "BF16" if spec.format == "mlx" else "F16"
+from tokcast.predictor.spec import Layer
 
 
 def cache_bytes(type_name: str) -> float:
@@ -26,7 +22,20 @@ def cache_bytes(type_name: str) -> float:
 
 def k_row(layer: Layer) -> int:
     """Return the numbers a layer caches a position as keys, a sparse indexer's included."""
-    return layer.n_head_kv * layer.key_length + layer.index_length
+    return near_row(layer) + far_row(layer)
+
+
+def near_row(layer: Layer) -> int:
+    """Return those of them that are kept as far as the layer's window reaches."""
+    index = 0 if layer.compress_ratio else layer.index_length
+    return layer.n_head_kv * layer.key_length + index
+
+
+def far_row(layer: Layer) -> int:
+    """Return those kept of every position beyond a window: rows that stand for several."""
+    if not layer.compress_ratio:
+        return 0
+    return (layer.n_head_kv * layer.key_length + layer.index_length) // layer.compress_ratio
 
 
 def v_row(layer: Layer) -> int:
@@ -46,27 +55,63 @@ class Span:
     v_bytes: float
     k_flops: float
     v_flops: float
-    n_head: int
+    n_head: float
 
 
-def spans(layers: Sequence[Layer], k_size: float, v_size: float) -> tuple[Span, ...]:
-    """Return attention layers by how far they see, from the bytes of one cached number."""
-    by_window: dict[float, list[Layer]] = {}
+# Of a cached position: numbers as keys and as values, products with them, and score heads.
+_Numbers = tuple[float, float, float, float, float]
+
+
+def spans(
+    layers: Sequence[Layer], k_size: float, v_size: float, *, is_picking: bool = False
+) -> tuple[Span, ...]:
+    """Return attention layers by how far they see, from the bytes of one cached number.
+
+    With `is_picking` layers see no more than what their indexer picks.
+    """
+    by_window: dict[float, list[_Numbers]] = {}
     for layer in layers:
-        window = float("inf") if layer.window is None else float(layer.window)
-        by_window.setdefault(window, []).append(layer)
-    return tuple(
-        Span(
-            window=window,
-            k_bytes=k_size * sum(k_row(x) for x in group),
-            v_bytes=v_size * sum(v_row(x) for x in group),
-            k_flops=2.0
-            * sum(x.n_head * x.key_length + x.n_index_head * x.index_length for x in group),
-            v_flops=2.0 * sum(x.n_head * x.value_length for x in group),
-            n_head=sum(x.n_head for x in group),
-        )
-        for window, group in by_window.items()
-    )
+        for window, numbers in _seen(layer, is_picking):
+            by_window.setdefault(window, []).append(numbers)
+    found = []
+    for window, group in by_window.items():
+        k, v, k_products, v_products, n_head = map(sum, zip(*group, strict=True))
+        flops = (2.0 * k_products, 2.0 * v_products)
+        found.append(Span(window, k_size * k, v_size * v, *flops, n_head))
+    return tuple(found)
+
+
+def _seen(layer: Layer, is_picking: bool) -> Iterator[tuple[float, _Numbers]]:
+    """Yield what a layer sees of a position, and up to how many positions."""
+    window = math.inf if layer.window is None else float(layer.window)
+    n_key, n_value = layer.n_head * layer.key_length, layer.n_head * layer.value_length
+    own = (layer.n_head_kv * layer.key_length, v_row(layer), n_key, n_value, layer.n_head)
+    index = (layer.index_length, 0, layer.n_index_head * layer.index_length, 0, 0)
+    picked = layer.n_picked if is_picking and layer.n_picked else math.inf
+    if layer.compress_ratio:
+        yield window, own
+        yield from _compressed(layer.compress_ratio, picked, own, index)
+    elif picked < math.inf:
+        yield min(window, picked), own
+        yield window, index
+    else:
+        yield window, _sum(own, index)
+
+
+def _compressed(
+    ratio: int, picked: float, own: _Numbers, index: _Numbers
+) -> Iterator[tuple[float, _Numbers]]:
+    """Yield what is seen of rows that stand for `ratio` positions each.
+
+    All are read, to be copied beside the window's, whichever are picked then.
+    """
+    k, v, n_key, n_value, n_head = (x / ratio for x in own)
+    yield math.inf, (k + index[0] / ratio, v, index[2] / ratio, 0.0, 0.0)
+    yield picked, (0.0, 0.0, n_key, n_value, n_head)
+
+
+def _sum(a: _Numbers, b: _Numbers) -> _Numbers:
+    return (a[0] + b[0], a[1] + b[1], a[2] + b[2], a[3] + b[3], a[4] + b[4])
 
 
 def capped_sum(first: int, step: int, count: int, cap: float) -> float:

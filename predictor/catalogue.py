@@ -13,7 +13,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tokcast.predictor import mlx_quantize
 from tokcast.predictor.architecture import Architecture, Shape, from_mapping
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.header import Header, Tensor
@@ -128,16 +127,10 @@ def header(name: str, file_type: str) -> Header:
     Raises InputError for an unknown model or file type.
     """
     model = entry(name)
-    mlx = mlx_quantize.parse(file_type)
-    if mlx is not None:
-        arch = mlx_quantize.without_mtp(model.architecture)
-        types = mlx_quantize.assign(arch, mlx, experts_as=model.experts_as)
-        return Header(
-            format="mlx",
-            metadata=metadata(arch, None, model.title),
-            tensors=tuple(_tensors(shapes(arch), types)),
-            source=f"{model.name}@{mlx.name}",
-        )
+    if file_type.lower().startswith("mlx-"):
+        found = _mlx_header(model, file_type)
+        if found is not None:
+            return found
     known = gguf_file_type(file_type)
     types = assign(model.architecture, known, experts_as=model.experts_as)
     return Header(
@@ -145,6 +138,23 @@ def header(name: str, file_type: str) -> Header:
         metadata=metadata(model.architecture, FILE_TYPES[known][0], model.title),
         tensors=tuple(_tensors(shapes(model.architecture), types)),
         source=f"{model.name}@{known}",
+    )
+
+
+def _mlx_header(model: Entry, file_type: str) -> Header | None:
+    """Return the header of an MLX conversion; None for a file type that is none of mlx-lm's."""
+    from tokcast.predictor import mlx_quantize
+
+    mlx = mlx_quantize.parse(file_type)
+    if mlx is None:
+        return None
+    arch = mlx_quantize.without_mtp(model.architecture)
+    types = mlx_quantize.assign(arch, mlx, experts_as=model.experts_as)
+    return Header(
+        format="mlx",
+        metadata=metadata(arch, None, model.title),
+        tensors=tuple(_tensors(shapes(arch), types)),
+        source=f"{model.name}@{mlx.name}",
     )
 
 

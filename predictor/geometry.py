@@ -4,15 +4,13 @@ Which mixer a block has is seen from the tensors it holds. Head counts come from
 and are checked against the tensors, which win: they are what the runtime multiplies.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from tokcast.predictor.header import Tensor
+from tokcast.predictor.block import Block, columns, rows
 from tokcast.predictor.keys import Keys
-from tokcast.predictor.spec import AttentionKind, Layer, Mixer
+from tokcast.predictor.recurrence import mixer_of
+from tokcast.predictor.spec import AttentionKind, Layer
 from tokcast.predictor.windows import Windows
-
-Block = Mapping[str, Tensor]
 
 _QUERIES = ("attn_q.weight", "attn_qkv.weight", "attn_q_b.weight")
 _OUTPUTS = ("attn_output.weight", "attn_output_a.weight", "attn_out.weight", "attn_o.weight")
@@ -29,18 +27,6 @@ class Heads:
     n_head_kv: int
     key_length: int
     value_length: int
-
-
-def rows(block: Block, name: str) -> int:
-    """Return how many numbers a matrix puts out, 0 if the block has none of that name."""
-    tensor = block.get(name)
-    return tensor.shape[1] if tensor is not None and len(tensor.shape) > 1 else 0
-
-
-def columns(block: Block, name: str) -> int:
-    """Return how many numbers a tensor takes in, 0 if the block has none of that name."""
-    tensor = block.get(name)
-    return tensor.shape[0] if tensor is not None and tensor.shape else 0
 
 
 class Geometry:
@@ -64,17 +50,28 @@ class Geometry:
         if not _has_attention(block) or (mixer == "linear" and "ssm_conv1d.weight" not in block):
             return plain
         has_kv = self._first_reusing is None or index < self._first_reusing
-        row = rows(block, "indexer.attn_k.weight") or rows(block, "indexer.k_proj.weight")
-        n_index_head = (self._keys.count("attention.indexer.head_count") or 0) if row else 0
+        attending = replace(self._attending(plain, block), has_kv=has_kv)
+        if "attn_compressor_kv.weight" in block:
+            ratio = self._keys.at("attention.compress_ratios", index) or 0
+            attending = replace(attending, compress_ratio=ratio)
+        return self._indexed(attending, block)
+
+    def _indexed(self, layer: Layer, block: Block) -> Layer:
+        """Return a layer with its indexer, if it has one."""
+        row, keys = _index_row(block), self._keys
+        if not row:
+            return layer
+        # Blocks of positions are picked, or rows that stand for several.
+        n_each = keys.count("attention.indexer.block_size") or layer.compress_ratio
         return replace(
-            self._attending(plain, block),
-            has_kv=has_kv,
+            layer,
             index_length=row,
-            n_index_head=n_index_head,
+            n_index_head=keys.count("attention.indexer.head_count") or 0,
+            n_picked=n_each * (keys.count("attention.indexer.top_k") or 0),
         )
 
     def _attending(self, plain: Layer, block: Block) -> Layer:
-        latent = self._latent(plain.index, block)
+        latent = self._latent(plain.index, block) or self._shared_row(plain.index, block)
         window = self._windows.at(plain.index)
         kind: AttentionKind = "full" if window is None else "sliding"
         heads = latent or self._heads(plain.index, block, is_sliding=window is not None)
@@ -102,6 +99,12 @@ class Geometry:
         rank = columns(block, "attn_kv_a_norm.weight")
         rank = rank or self._keys.count("attention.kv_lora_rank") or row
         return Heads(max(n_head, 1), 1, row, min(rank, row))
+
+    def _shared_row(self, index: int, block: Block) -> Heads | None:
+        """Return the one row that all heads take as key and as value, if the block has such."""
+        row = rows(block, "attn_kv.weight")
+        n_head = self._keys.at("attention.head_count", index)
+        return Heads(n_head, 1, row, row) if row and n_head else None
 
     def _heads(self, index: int, block: Block, is_sliding: bool) -> Heads:
         told = self._told_heads(index, block, is_sliding)
@@ -170,6 +173,14 @@ class Geometry:
         return n_expert, used
 
 
+def _index_row(block: Block) -> int:
+    """Return the numbers of an indexer's key, 0 if the block has no indexer."""
+    for name in ("indexer.attn_k.weight", "indexer.k_proj.weight"):
+        if name in block:
+            return rows(block, name)
+    return columns(block, "indexer_compressor_norm.weight")
+
+
 def _has_attention(block: Block) -> bool:
     # A gated delta net has attn_qkv too, but its own output matrix.
     return any(q in block for q in _QUERIES) and any(o in block for o in _OUTPUTS)
@@ -190,45 +201,3 @@ def _guessed(block: Block, wide: int, key_rows: int) -> Heads:
     width = wide or key_rows or 1
     length = next((c for c in candidates if width % c == 0 and key_rows % c == 0), 1)
     return Heads(max(width // length, 1), key_rows // length, length, length)
-
-
-def mixer_of(block: Block, keys: Keys, index: int, architecture: str) -> tuple[Mixer, int]:
-    """Return the recurrent mixer of a block and the numbers it keeps for a sequence.
-
-    Sizes as in llama.cpp's `llama_hparams::n_embd_r` and `n_embd_s`.
-    """
-    if "time_mix_output.weight" in block or "time_mix_key.weight" in block:
-        width = columns(block, "time_mix_key.weight")
-        head = keys.count("wkv.head_size") or 64
-        return "rwkv", width * (head + (keys.count("token_shift_count") or 2))
-    if "shortconv.conv.weight" in block:
-        taps = max(columns(block, "shortconv.conv.weight") - 1, 0)
-        return "conv", taps * rows(block, "shortconv.conv.weight")
-    if "ssm_conv1d_q.weight" in block:
-        return "linear", _delta_attention_state(block)
-    if "ssm_conv1d.weight" in block:
-        return _scan_state(block, keys)
-    if architecture == "minimax-01" and "attn_gate.weight" in block:
-        n_head = keys.at("attention.head_count", index) or 0
-        return "linear", n_head * (keys.count("attention.key_length") or 0) ** 2
-    return "none", 0
-
-
-def _delta_attention_state(block: Block) -> int:
-    """Return the state of Kimi's delta attention: three convolutions and a square a head."""
-    # (taps, 1, width), with another 1 in some files
-    taps, *widths = block["ssm_conv1d_q.weight"].shape or (0,)
-    width = max(widths, default=0)
-    return width * (columns(block, "ssm_norm.weight") + 3 * max(taps - 1, 0))
-
-
-def _scan_state(block: Block, keys: Keys) -> tuple[Mixer, int]:
-    """Return the state of Mamba 1, Mamba 2 and gated delta nets: width x state + convolution."""
-    channels = rows(block, "ssm_conv1d.weight")
-    width = columns(block, "ssm_out.weight") or channels
-    is_delta = any(f"{name}.weight" in block for name in ("ssm_beta", "ssm_ba", "ssm_alpha"))
-    state = keys.count("ssm.state_size") or 0
-    if not state:
-        state = columns(block, "ssm_norm.weight" if is_delta else "ssm_a")
-    convolution = max(columns(block, "ssm_conv1d.weight") - 1, 0) * channels
-    return ("linear" if is_delta else "ssm"), state * width + convolution

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from tokcast.predictor.cache import Span, cache_bytes, capped_sum, k_row, spans, v_row
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.spec import ModelSpec, WeightGroup
-from tokcast.predictor.work import Phase, Work, Workload, total
+from tokcast.predictor.work import Phase, Work, Workload, per_type, total
 
 __all__ = [
     "DecodeLedger",
@@ -61,10 +61,14 @@ def compile_decode(
 
 @dataclass(frozen=True, slots=True)
 class LedgerPlan:
-    """A model's ledger with types settled and layers added up; made by `compile_ledger`."""
+    """A model's ledger with types settled and layers added up; made by `compile_ledger`.
+
+    `token_spans` stand for `spans` where one token is run alone.
+    """
 
     groups: tuple[WeightGroup, ...]
     spans: tuple[Span, ...]
+    token_spans: tuple[Span, ...]
     type_k: str
     type_v: str
     flash_attention: bool
@@ -90,7 +94,7 @@ class LedgerPlan:
         works = [_weight_work(g, n_token, n_ubatch) for g in self.groups if g.read_fraction]
         works += _lookups(self.groups, n_token, n_batch)
         n_kernel = self.n_caching * n_batch
-        works += _per_type(
+        works += per_type(
             "kv_write",
             (self.type_k, self.k_written * n_token, 0.0, n_kernel),
             (self.type_v, self.v_written * n_token, 0.0, n_kernel if self.v_written else 0),
@@ -116,7 +120,7 @@ class LedgerPlan:
         """Return the work of attention: what grows with the depth."""
         n_full, n_rest = divmod(n_token, n_ubatch)
         k_bytes = v_bytes = k_flops = v_flops = scores = 0.0
-        for span in self.spans:
+        for span in self.spans if n_token > 1 else self.token_spans:
             # Query t of the prompt sees the positions before it and itself, up to the window.
             pairs = capped_sum(n_depth + 1, 1, n_token, span.window)
             # A micro-batch of u reads the positions of all its queries once.
@@ -145,11 +149,11 @@ class LedgerPlan:
             return ()
         k_bytes, v_bytes, k_flops, v_flops, scores = sums
         n_kernel = self.n_attention * n_batch
-        works = _per_type(
+        works = per_type(
             "kv_read", (self.type_k, k_bytes, 0.0, 0.0), (self.type_v, v_bytes, 0.0, 0.0)
         )
         # Two rotations and the fused kernel; without it the second product is one more.
-        works += _per_type(
+        works += per_type(
             "attention_op",
             (self.type_k, 0.0, k_flops, 3 * n_kernel),
             (self.type_v, 0.0, v_flops, 0.0 if self.flash_attention else n_kernel),
@@ -188,6 +192,10 @@ def compile_ledger(
     return LedgerPlan(
         groups=spec.groups,
         spans=spans(attending, k_size, v_size),
+        # llama.cpp gathers the picked rows for single tokens, and masks the others in batches.
+        token_spans=spans(
+            attending, k_size, v_size, is_picking=flash_attention and spec.format == "gguf"
+        ),
         type_k=type_k,
         type_v=type_v,
         flash_attention=flash_attention,
@@ -236,12 +244,3 @@ def _lookups(groups: Sequence[WeightGroup], n_token: int, n_batch: int) -> list[
         Work("embedding", type_name, float(size * n_token), 0.0, float(n_batch))
         for type_name, size in by_type.items()
     ]
-
-
-def _per_type(component: str, *parts: tuple[str, float, float, float]) -> list[Work]:
-    """Return one Work a type from (type, bytes, flops, launches), leaving empty ones out."""
-    (type_k, *k), (type_v, *v) = parts
-    if type_k == type_v:
-        k = [a + b for a, b in zip(k, v, strict=True)]
-        return [Work(component, type_k, *k)] if any(k) else []
-    return [Work(component, t, *part) for t, part in ((type_k, k), (type_v, v)) if any(part)]

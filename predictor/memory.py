@@ -4,11 +4,13 @@ The form is llama.cpp's (MIT, commit 0c1e570) with every layer on one device;
 `docs/ledger.md` derives it, `tokcast.predictor.placement.memory` has several devices.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Self
 
-from tokcast.predictor.cache import cache_bytes, k_row, v_row
+from tokcast.predictor.cache import cache_bytes, far_row, near_row, v_row
 from tokcast.predictor.errors import InputError
-from tokcast.predictor.ledger import F32_BYTES
+from tokcast.predictor.ledger import F32_BYTES, Workload
 from tokcast.predictor.spec import Layer, ModelSpec
 
 # Caches and contexts are rounded up to whole blocks of so many positions.
@@ -71,36 +73,32 @@ class Setting:
     swa_full: bool = False
     n_sequences: int = 1
 
+    @classmethod
+    def of(cls, load: Workload) -> Self:
+        """Return the setting that a workload is run in, of one sequence."""
+        return cls(load.type_k, load.type_v, load.n_ubatch, load.flash_attention)
 
-def memory(
-    spec: ModelSpec,
-    n_context: int,
-    type_k: str = "F16",
-    type_v: str = "F16",
-    n_ubatch: int = 512,
-    flash_attention: bool = True,
-    swa_full: bool = False,
-    n_sequences: int = 1,
-) -> MemoryUse:
-    """Return the bytes needed for `n_context` positions in micro-batches of `n_ubatch`.
 
-    `swa_full` and `n_sequences` are as in `Setting`; the sequences share the context.
-    Raises InputError for lengths below 1 or beyond 32 bits and for unknown cache types.
+PLAIN = Setting()
+
+
+def longest_context(limit: int, holds: Callable[[int], bool]) -> int:
+    """Return the most positions, in whole blocks and about `limit` at most, that `holds` allows.
+
+    It is asked about whole blocks; what holds a context is taken to hold every shorter one.
     """
-    setting = Setting(type_k, type_v, n_ubatch, flash_attention, swa_full, n_sequences)
-    return _memory(spec, n_context, setting)
+    good, bad = 0, padded(limit) // PADDING + 1
+    while bad - good > 1:
+        middle = (good + bad) // 2
+        if holds(middle * PADDING):
+            good = middle
+        else:
+            bad = middle
+    return good * PADDING
 
 
 def largest_context(
-    spec: ModelSpec,
-    available_bytes: float,
-    type_k: str = "F16",
-    type_v: str = "F16",
-    n_ubatch: int = 512,
-    flash_attention: bool = True,
-    swa_full: bool = False,
-    is_unified: bool = False,
-    n_sequences: int = 1,
+    spec: ModelSpec, available_bytes: float, setting: Setting = PLAIN, *, is_unified: bool = False
 ) -> int:
     """Return the most positions that fit, 0 if not even one block of them does.
 
@@ -108,17 +106,13 @@ def largest_context(
     are a card's own or, with `is_unified`, those of a memory shared with the processor.
     Raises InputError as `memory` does.
     """
-    setting = Setting(type_k, type_v, n_ubatch, flash_attention, swa_full, n_sequences)
+
+    def holds(n_context: int) -> bool:
+        use = memory(spec, n_context, setting)
+        return (use.unified_bytes if is_unified else use.device_bytes) <= available_bytes
+
     limit = min(spec.context_length or LONGEST, LONGEST)
-    fits, too_many = 0, padded(limit) // PADDING + 1
-    while too_many - fits > 1:
-        middle = (fits + too_many) // 2
-        use = _memory(spec, middle * PADDING, setting)
-        if (use.unified_bytes if is_unified else use.device_bytes) <= available_bytes:
-            fits = middle
-        else:
-            too_many = middle
-    return min(fits * PADDING, limit)
+    return min(longest_context(limit, holds), limit)
 
 
 def check(n_context: int, setting: Setting) -> None:
@@ -129,7 +123,12 @@ def check(n_context: int, setting: Setting) -> None:
             raise InputError(f"{name} is {value}, expected 1 to {LONGEST}")
 
 
-def _memory(spec: ModelSpec, n_context: int, setting: Setting) -> MemoryUse:
+def memory(spec: ModelSpec, n_context: int, setting: Setting = PLAIN) -> MemoryUse:
+    """Return the bytes needed for `n_context` positions in micro-batches.
+
+    The sequences of the setting share the context.
+    Raises InputError for lengths below 1 or beyond 32 bits and for unknown cache types.
+    """
     check(n_context, setting)
     cells = padded(n_context)
     loaded = [g for g in spec.groups if g.component != "mtp"]
@@ -186,8 +185,10 @@ def layer_caches(
             values = v_row(layer)
             if values and not setting.flash_attention:
                 values = widest
-            row = k_row(layer) * k_size + values * v_size
-            kept = row * cells_of(layer, n_context, setting) * setting.n_sequences
+            row = near_row(layer) * k_size + values * v_size
+            kept = row * cells_of(layer, n_context, setting)
+            kept += far_row(layer) * k_size * padded(n_context // setting.n_sequences)
+            kept *= setting.n_sequences
         found.append((kept, float(F32_BYTES * layer.state_elements * setting.n_sequences)))
     return tuple(found)
 
@@ -198,8 +199,9 @@ def _tied_table_bytes(spec: ModelSpec) -> float:
 
 
 def mask_bytes(spec: ModelSpec, n_context: int, n_query: int, setting: Setting) -> float:
-    """Return the size of attention masks: one for full layers, one for sliding ones."""
+    """Return the size of attention masks: one for each number of cells that layers look over."""
     cells = {cells_of(x, n_context, setting) for x in spec.layers if x.attention != "none"}
+    cells |= {padded(n_context) // x.compress_ratio for x in spec.layers if x.compress_ratio}
     size = 2 if setting.flash_attention else F32_BYTES
     return float(size * n_query * sum(cells))
 

@@ -10,7 +10,7 @@ from tokcast.predictor.header import Header, Value
 from tokcast.predictor.keys import Keys, length, shown
 from tokcast.predictor.quantize_rules import FILE_TYPES
 from tokcast.predictor.spec import Confidence, Layer, ModelSpec, WeightGroup
-from tokcast.predictor.weights import Sorted, sort_tensors, weight_groups
+from tokcast.predictor.weights import Sorted, largest_type, sort_tensors, weight_groups
 
 _FILE_TYPE_NAMES = {number: name for name, (number, _) in FILE_TYPES.items()}
 _SHOWN = (
@@ -176,10 +176,7 @@ def _file_type(metadata: Mapping[str, Value], groups: tuple[WeightGroup, ...]) -
         return label
     if isinstance(label, int) and label in _FILE_TYPE_NAMES:
         return _FILE_TYPE_NAMES[label]
-    by_type: dict[str, int] = {}
-    for group in groups:
-        by_type[group.type] = by_type.get(group.type, 0) + group.n_bytes
-    return max(by_type, key=by_type.__getitem__, default="unknown")
+    return largest_type(groups)
 
 
 def _text(metadata: Mapping[str, Value], key: str) -> str:

@@ -20,12 +20,13 @@ from tokcast.predictor.work import Phase
 Meter = Literal["gpu_board", "gpu_part", "package", "soc"]
 
 # How sharply the power bends at what the chip sustains: the p of the norm that joins both.
-BEND = 4.0
+BEND = 8.0
 # Apple publishes no power. The unit in which its chips' is counted; the fit scales it.
 APPLE_W_PER_CORE = 2.0
-# Where a limit above the published power is in force, the published power is not the card's:
-# laptop cards are sold at many.
+# A laptop's card is sold at many powers: where a limit so far above the published one is in
+# force, it is the card's own. A desktop card whose owner raised the limit stays what it is.
 OWN_LIMIT = 1.25
+_LAPTOP = ("Laptop", "Max-Q", "Mobile")
 
 # What each meter covers, in words.
 COVERS: dict[Meter, str] = {
@@ -97,7 +98,8 @@ def reference_watts(host: Host, limit_w: float | None = None) -> float | None:
     if host.tdp_w is None:
         cores = host.n_cores if host.kind == "apple_soc" else None
         return APPLE_W_PER_CORE * cores if cores else None
-    own = limit_w is not None and limit_w > OWN_LIMIT * host.tdp_w
+    is_laptop = any(word in host.name for word in _LAPTOP)
+    own = is_laptop and limit_w is not None and limit_w > OWN_LIMIT * host.tdp_w
     return limit_w if own else host.tdp_w
 
 

@@ -1,11 +1,20 @@
 """The type llama-quantize gives each tensor: the rules of `quantize_rules`, applied."""
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
 from tokcast.predictor.architecture import Architecture, Shape
+from tokcast.predictor.quantize_cells import BY_POSITION, Facts, choices_at, choose
+from tokcast.predictor.quantize_roles import (
+    F32_UNTIL_QUANTIZED,
+    VALUE_LIKE,
+    part_of,
+    role_of,
+    split_name,
+    treatment_of,
+)
 from tokcast.predictor.quantize_rules import (
     BELOW_3_BITS,
     EIGHT_EXPERTS,
@@ -18,134 +27,6 @@ from tokcast.predictor.quantize_rules import (
 )
 from tokcast.predictor.quants import TYPES_BY_NAME
 from tokcast.predictor.shapes import shapes
-
-# Parts of a tensor's name, in the order they are looked for, and the role they give.
-_ROLES = (
-    ("attn_qkv.weight", "qkv"),
-    ("attn_kv_b.weight", "kv_b"),
-    ("attn_v.weight", "v"),
-    ("attn_k.weight", "k"),
-    ("attn_q.weight", "q"),
-    ("attn_output.weight", "o"),
-    ("ffn_up", "up"),
-    ("ffn_gate", "gate"),
-    ("ffn_down", "down"),
-)
-_VALUE_LIKE = frozenset({"v", "qkv", "kv_b"})
-_ALWAYS_F32 = (
-    "ffn_gate_inp",
-    "ssm_conv1d",
-    "shortconv.conv",
-    "altup_correct_coef",
-    "altup_predict_coef",
-    "_norm.weight",
-    "indexer.k_proj",
-    "indexer.q_proj",
-)
-_KEPT_16_BIT = ("altup", "laurel", "per_layer_model_proj")
-_F32_UNTIL_QUANTIZED = ("indexer.proj.weight",)
-_TOKEN_TO_EXPERT = "ffn_gate_tid2eid.weight"
-
-
-@dataclass(frozen=True, slots=True)
-class _Facts:
-    """What conditions look at: a position among `count`, and the model."""
-
-    position: int
-    count: int
-    gqa: int
-    experts: int
-    imatrix: bool
-
-
-def _more(facts: _Facts) -> bool:
-    eighth = facts.count // 8
-    return (
-        facts.position < eighth
-        or facts.position >= 7 * facts.count // 8
-        or (facts.position - eighth) % 3 == 2
-    )
-
-
-_BY_POSITION = ("first16", "first8", "middle", "more", "top2", "top4")
-CONDITIONS: dict[str, Callable[[_Facts], bool]] = {
-    "first16": lambda f: f.position < f.count // 16,
-    "first8": lambda f: f.position < f.count // 8,
-    "middle": lambda f: f.count // 8 <= f.position < 7 * f.count // 8,
-    "more": _more,
-    "top2": lambda f: f.position < 2,
-    "top4": lambda f: f.position < 4,
-    "gqa4": lambda f: f.gqa >= 4,
-    "experts4": lambda f: f.experts >= 4,
-    "experts8": lambda f: f.experts == 8,
-    "imatrix": lambda f: f.imatrix,
-    "!imatrix": lambda f: not f.imatrix,
-}
-
-
-@cache
-def _parsed(cell: str) -> tuple[tuple[tuple[Callable[[_Facts], bool], ...], str], ...]:
-    """Return a cell's choices: (conditions that all must hold, type)."""
-    choices = (choice.rpartition(":") for choice in cell.split())
-    return tuple(
-        (tuple(CONDITIONS[c] for c in conditions.split("&") if c), name)
-        for conditions, _, name in choices
-    )
-
-
-def _choose(cell: str, default: str, facts: _Facts) -> str:
-    for conditions, name in _parsed(cell):
-        for holds in conditions:
-            if not holds(facts):
-                break
-        else:
-            return name
-    return default
-
-
-@cache
-def role_of(tail: str) -> str:
-    """Return the part a tensor plays in the rules, from its name without the block."""
-    if tail == "output.weight":
-        return "output"
-    if tail in ("token_embd.weight", "per_layer_token_embd.weight"):
-        return "embedding"
-    return next((role for part, role in _ROLES if part in tail), "other")
-
-
-@cache
-def part_of(tail: str) -> str:
-    """Return the part under which a tensor is counted when fused matrices follow values."""
-    role = role_of(tail)
-    return "v" if role in _VALUE_LIKE else role
-
-
-@cache
-def treatment_of(tail: str) -> str:
-    """Say whether a tensor of two or more dimensions is quantized, or what it stays."""
-    if tail == _TOKEN_TO_EXPERT:
-        return "I32"
-    if not tail.endswith(".weight") or any(part in tail for part in _ALWAYS_F32):
-        return "F32"
-    return "16 bit" if any(part in tail for part in _KEPT_16_BIT) else "quantized"
-
-
-def is_kept(tail: str) -> bool:
-    """Say whether a tensor keeps 16 or 32 bits in some file types for its name alone."""
-    return treatment_of(tail) != "quantized" or tail in _F32_UNTIL_QUANTIZED
-
-
-def is_quantized(name: str, shape: Shape) -> bool:
-    """Say whether llama-quantize changes this tensor at all."""
-    return len(shape) > 1 and treatment_of(_split(name)[1]) == "quantized"
-
-
-def _split(name: str) -> tuple[int, str]:
-    """Return the block, -1 outside of them, and the rest of a tensor's name."""
-    if not name.startswith("blk."):
-        return -1, name
-    _, block, tail = name.split(".", 2)
-    return int(block), tail
 
 
 def assign(
@@ -164,8 +45,8 @@ def assign(
     type that expert weights keep whatever the file type: gpt-oss files keep MXFP4.
     Raises KeyError for a file type that is not in `FILE_TYPES`.
     """
-    named = [(*_split(name), name, shape) for name, shape in shapes(arch)]
-    n_values = sum(role_of(tail) in _VALUE_LIKE for _, tail, _, _ in named)
+    named = [(*split_name(name), name, shape) for name, shape in shapes(arch)]
+    n_values = sum(role_of(tail) in VALUE_LIKE for _, tail, _, _ in named)
     run = Run(traits_of(arch, n_values), file_type, imatrix, fused_as_v)
     types = dict.fromkeys((name for _, _, name, _ in named), "")
     for block, tail, name, shape in sorted(named):
@@ -209,14 +90,7 @@ def row_of(file_type: str, experts: int) -> dict[str, str | None]:
 def is_by_position(file_type: str, experts: int, part: str) -> bool:
     """Say whether a part's type depends on the tensor's position."""
     cell = row_of(file_type, experts).get(part) or ""
-    return any(word in cell for word in _BY_POSITION)
-
-
-@cache
-def _choices(
-    cell: str, count: int, gqa: int, experts: int, imatrix: bool, n: int
-) -> tuple[str, ...]:
-    return tuple(_choose(cell, "", _Facts(i, count, gqa, experts, imatrix)) for i in range(n))
+    return any(word in cell for word in BY_POSITION)
 
 
 class Run:
@@ -243,7 +117,7 @@ class Run:
         cell, t = self._row[part] or "", self._traits
         count = self._position(part, 0, 0)[1]
         positions = [self._position(part, seen, block)[0] for seen, block in places]
-        choices = _choices(
+        types = choices_at(
             cell,
             count,
             t.gqa if "gqa" in cell else 0,  # what the cell never asks would only multiply keys
@@ -252,7 +126,7 @@ class Run:
             max(count, *positions, 0) + 1,
         )
         found: Counter[str] = Counter()
-        for name, n in Counter(map(choices.__getitem__, positions)).items():
+        for name, n in Counter(map(types.__getitem__, positions)).items():
             found[_fit(self._raised(part, name or self._default), shape[0])] += n
         return found
 
@@ -262,7 +136,7 @@ class Run:
         if treatment in ("F32", "I32"):
             return treatment
         if self._file_type in PLAIN:
-            return "F32" if tail in _F32_UNTIL_QUANTIZED else self._default
+            return "F32" if tail in F32_UNTIL_QUANTIZED else self._default
         return "F16" if treatment == "16 bit" else _fit(self._chosen(block, tail, shape), shape[0])
 
     def _chosen(self, block: int, tail: str, shape: Shape) -> str:
@@ -274,14 +148,14 @@ class Run:
             return "MXFP4" if len(shape) > 2 and shape[2] > 1 else "Q8_0"
         if part == "embedding":
             return EMBEDDING.get(self._file_type, self._default)
-        return self._by_row("v" if part in _VALUE_LIKE and self._fused_as_v else part, block)
+        return self._by_row("v" if part in VALUE_LIKE and self._fused_as_v else part, block)
 
     def _by_row(self, part: str, block: int) -> str:
         position, count = self._position(part, self._seen[part], block)
         self._seen[part] += 1
         cell = self._row.get(part)
-        facts = _Facts(position, count, self._traits.gqa, self._traits.experts, self._imatrix)
-        return self._raised(part, _choose(cell, self._default, facts) if cell else self._default)
+        facts = Facts(position, count, self._traits.gqa, self._traits.experts, self._imatrix)
+        return self._raised(part, choose(cell, self._default, facts) if cell else self._default)
 
     def _raised(self, part: str, chosen: str) -> str:
         raised = part == "v" and self._traits.is_70b and self._file_type not in BELOW_3_BITS

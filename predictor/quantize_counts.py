@@ -6,16 +6,8 @@ from functools import cache
 from typing import Protocol
 
 from tokcast.predictor.architecture import Shape
-from tokcast.predictor.quantize import (
-    Run,
-    Traits,
-    is_by_position,
-    is_kept,
-    part_of,
-    role_of,
-    row_of,
-    treatment_of,
-)
+from tokcast.predictor.quantize import Run, Traits, is_by_position, row_of
+from tokcast.predictor.quantize_roles import is_kept, part_of, role_of, treatment_of
 from tokcast.predictor.quantize_rules import FILE_TYPES
 
 # A tensor's place: how many of its part come before it, and its block.

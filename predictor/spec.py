@@ -55,6 +55,10 @@ class Layer:
     of an earlier one (Gemma 3n). `state_elements` are the F32 numbers a recurrent layer
     keeps a sequence, convolution state included. `index_length` and `n_index_head` describe a
     sparse-attention indexer: the extra key row it caches a position and its query heads.
+    `n_picked` are the positions that a generated token attends to by such an indexer, in a
+    runtime that skips the others; 0 for all. With a `compress_ratio` the layer also caches
+    one row of its shape, and one of the indexer's, for every so many positions, and sees all
+    of those beside its window (DeepSeek V4).
     """
 
     index: int
@@ -71,6 +75,8 @@ class Layer:
     n_expert_used: int = 0
     index_length: int = 0
     n_index_head: int = 0
+    n_picked: int = 0
+    compress_ratio: int = 0
 
 
 @dataclass(frozen=True, slots=True)

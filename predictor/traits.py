@@ -84,7 +84,6 @@ class Traits:
     has_lpddr_option: bool
     bytes_per_s: float
     fp32_flops_per_s: float
-    log_fp16: float
     log_matrix: float
     log_matrix_fp16: float
     log_int8: float
@@ -173,7 +172,6 @@ def traits_of(host: Host) -> Traits:
         and re.search(r"LPDDR.*(?<!LP)DDR|(?<!LP)DDR.*LPDDR", host.memory_type) is not None,
         bytes_per_s=host.bytes_per_s,
         fp32_flops_per_s=fp32,
-        log_fp16=math.log(fp16 / fp32),
         log_matrix=_ratio(host.matrix_fp32acc_flops_per_s, fp32, vector),
         log_matrix_fp16=_ratio(host.matrix_fp16_flops_per_s, fp32, vector),
         log_int8=_ratio(int8, fp32, vector),

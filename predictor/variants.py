@@ -5,165 +5,15 @@ type's rules are asked once for the tensors that they treat alike. What comes ba
 `model_spec(catalogue.header(name, file_type))`, some hundred times faster.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Iterable
 
 from tokcast.predictor import mlx_quantize
-from tokcast.predictor.architecture import Architecture, Shape
-from tokcast.predictor.catalogue import Entry, entry, gguf_file_type, type_block
-from tokcast.predictor.families import KNOWN
-from tokcast.predictor.geometry import Geometry, first_reusing
-from tokcast.predictor.header import Tensor, Value
-from tokcast.predictor.keys import Keys
-from tokcast.predictor.metadata import metadata
-from tokcast.predictor.model import shown_metadata, warn_of_architecture
-from tokcast.predictor.quantize import traits_of, treatment_of
-from tokcast.predictor.quantize_counts import Counts, Place, Rules, is_fixed, places
+from tokcast.predictor.catalogue import entry, gguf_file_type
+from tokcast.predictor.quantize_counts import Counts
 from tokcast.predictor.quantize_rules import FILE_TYPES
-from tokcast.predictor.shapes import in_block, outside
-from tokcast.predictor.spec import Component, Layer, ModelSpec, WeightGroup
-from tokcast.predictor.weights import (
-    TABLES,
-    Groups,
-    Sum,
-    component_in_block,
-    group_of,
-    use_in_block,
-    use_outside,
-)
-from tokcast.predictor.windows import Windows
-
-Use = tuple[Component, int, int]
-Key = tuple[Component, str, int, int]
-OUTSIDE = ((0, -1),)
-
-
-@dataclass(frozen=True, slots=True)
-class _Slot:
-    """Tensors of one name in the blocks of one kind: what one adds up to, and where they are."""
-
-    use: Use
-    tail: str
-    shape: Shape
-    one: Sum
-    n_active: int
-    is_table: bool
-    like: int
-    where: tuple[Place, ...]
-
-    @property
-    def is_expert(self) -> bool:
-        """Return whether these are routed experts."""
-        return self.tail.endswith("_exps.weight")
-
-
-class _Body:
-    """What all file types of one format have in common: metadata, layers, shapes."""
-
-    def __init__(self, model: Entry, is_mlx: bool) -> None:
-        arch = model.architecture
-        self.arch = arch = mlx_quantize.without_mtp(arch) if is_mlx else arch
-        self.experts_as = model.experts_as
-        self.plain: dict[str, Value] = metadata(arch, None if is_mlx else 0, model.title)
-        self.keys = Keys(self.plain, arch.arch)
-        n_own = arch.block_count - arch.mtp_blocks
-        geometry = Geometry(arch.arch, self.keys, n_own)
-        kind_of, firsts = _kinds(arch, self.keys, n_own)
-        tensors = {kind: tuple(in_block(arch, first)) for kind, first in firsts.items()}
-        kind_layer = {
-            kind: geometry.layer(first, {n: Tensor(n, s, "", 0) for n, s in tensors[kind]})
-            for kind, first in firsts.items()
-            if first < n_own
-        }
-        self.layers = tuple(_layers(kind_layer, kind_of[:n_own]))
-        where, n_values = places(kind_of, tensors)
-        self.rules = Rules(traits_of(arch, n_values))
-        everywhere = {kind: [(0, i) for i, k in enumerate(kind_of) if k == kind] for kind in firsts}
-        slots = [
-            _slot(name, shape, use, where.get((kind, name)) or tuple(everywhere[kind]), self.rules)
-            for kind, listed in tensors.items()
-            for name, shape, use in _uses(listed, kind_layer.get(kind))
-        ]
-        slots += [
-            _slot(name, shape, use_outside(name, arch.tied_embeddings), OUTSIDE, self.rules)
-            for name, shape in outside(arch)
-        ]
-        self.n_active = sum(slot.n_active * len(slot.where) for slot in slots)
-        fixed = [] if is_mlx else [s for s in slots if is_fixed(s.tail, s.shape)]
-        others = slots if is_mlx else [s for s in slots if not is_fixed(s.tail, s.shape)]
-        self.slots = tuple(others) if is_mlx else _joined(others)
-        self.layout = 0 if is_mlx else self.rules.layout(self.slots)
-        self.fixed = _sums(fixed, map(_fixed_counts, fixed))
-        self.fixed_groups = {key: group_of(key, total) for key, total in self.fixed.items()}
-        self.shown = shown_metadata(self.plain, arch.arch)
-        warn_of_architecture(arch.arch, self.keys)
-        self.is_known = arch.arch in KNOWN and not geometry.is_guessed
-
-
-def _layers(kind_layer: Mapping[int, Layer], kind_of: Sequence[int]) -> Iterator[Layer]:
-    """Yield the layer of every block; `replace` would take a third of all the time."""
-    values = {
-        kind: [getattr(layer, field.name) for field in fields(layer)[1:]]
-        for kind, layer in kind_layer.items()
-    }
-    for index, kind in enumerate(kind_of):
-        yield Layer(index, *values[kind])
-
-
-def _kinds(arch: Architecture, keys: Keys, n_own: int) -> tuple[list[int], dict[int, int]]:
-    """Return each block's kind, and each kind's first block."""
-    windows = Windows(arch.arch, keys, n_own)
-    reusing = first_reusing(arch.arch, keys, n_own)
-    numbers: dict[object, int] = {}
-    firsts: dict[int, int] = {}
-    kind_of = []
-    for i in range(arch.block_count):
-        is_own = i < n_own
-        key = (
-            arch.layers[i],
-            arch.ffn[i],
-            is_own,
-            is_own and windows.at(i),
-            reusing is not None and i >= reusing,
-            tuple(i in blocks for blocks, _, _ in arch.block_tensors),
-        )
-        kind = numbers.setdefault(key, len(numbers))
-        firsts.setdefault(kind, i)
-        kind_of.append(kind)
-    return kind_of, firsts
-
-
-def _uses(
-    tensors: Iterable[tuple[str, Shape]], layer: Layer | None
-) -> Iterator[tuple[str, Shape, Use]]:
-    """Yield (name, shape, use) of a kind's tensors; without a layer they are MTP blocks."""
-    routing = (layer.n_expert_used, layer.n_expert) if layer and layer.n_expert else (1, 1)
-    is_reusing = layer is not None and not layer.has_kv
-    for name, shape in tensors:
-        component = component_in_block(name)
-        yield name, shape, use_in_block(name, component, routing, layer is None, is_reusing)
-
-
-def _slot(name: str, shape: Shape, use: Use, where: tuple[Place, ...], rules: Rules) -> _Slot:
-    groups = Groups({})
-    groups.add(Tensor(name, shape, "", 0), *use)
-    (one,) = groups.sums.values()
-    is_table = name in TABLES and len(shape) > 1
-    like = rules.like(name, shape)
-    return _Slot(use, name, shape, one, groups.active_params, is_table, like, where)
-
-
-def _joined(slots: Iterable[_Slot]) -> tuple[_Slot, ...]:
-    """Return slots with those as one that always have the same types: gate and up, say."""
-    found: dict[object, _Slot] = {}
-    for slot in slots:
-        key = (slot.use, slot.like, slot.where, slot.is_table, slot.is_expert)
-        first = found.get(key)
-        if first is None:
-            found[key] = slot
-        else:
-            first.one.add(slot.one)
-    return tuple(found.values())
+from tokcast.predictor.spec import ModelSpec, WeightGroup
+from tokcast.predictor.variant_body import Body, Slot, sums_of
+from tokcast.predictor.weights import group_of, largest_type
 
 
 class Variants:
@@ -171,7 +21,7 @@ class Variants:
 
     def __init__(self, name: str) -> None:
         self.entry = entry(name)
-        self._bodies: dict[bool, _Body] = {}
+        self._bodies: dict[bool, Body] = {}
 
     def spec(self, file_type: str) -> ModelSpec:
         """Return the model in a file type; raises InputError for an unknown one."""
@@ -183,12 +33,12 @@ class Variants:
         known = gguf_file_type(file_type)
         return self._spec(body, known, _counts(body, known))
 
-    def _body(self, is_mlx: bool) -> _Body:
+    def _body(self, is_mlx: bool) -> Body:
         if is_mlx not in self._bodies:
-            self._bodies[is_mlx] = _Body(self.entry, is_mlx)
+            self._bodies[is_mlx] = Body(self.entry, is_mlx)
         return self._bodies[is_mlx]
 
-    def _spec(self, body: _Body, file_type: str, counts: Iterable[Counts]) -> ModelSpec:
+    def _spec(self, body: Body, file_type: str, counts: Iterable[Counts]) -> ModelSpec:
         arch, number = body.arch, FILE_TYPES.get(file_type)
         groups = _groups(body, counts)
         told = body.shown if number is None else {**body.shown, "general.file_type": number[0]}
@@ -196,7 +46,7 @@ class Variants:
             name=self.entry.title,
             architecture=arch.arch,
             format="mlx" if number is None else "gguf",
-            file_type=_largest_type(groups) if number is None else file_type,
+            file_type=largest_type(groups) if number is None else file_type,
             n_params=sum(g.n_params for g in groups),
             active_params=body.n_active,
             n_bytes=sum(g.n_bytes for g in groups),
@@ -213,7 +63,7 @@ class Variants:
         )
 
 
-def _counts(body: _Body, file_type: str) -> Iterable[Counts]:
+def _counts(body: Body, file_type: str) -> Iterable[Counts]:
     found = body.rules.counts(file_type, body.layout, body.slots)
     if body.experts_as is None:
         return found
@@ -223,52 +73,17 @@ def _counts(body: _Body, file_type: str) -> Iterable[Counts]:
     )
 
 
-def _mlx_counts(body: _Body, slot: _Slot, file_type: mlx_quantize.MlxFileType) -> Counts:
+def _mlx_counts(body: Body, slot: Slot, file_type: mlx_quantize.MlxFileType) -> Counts:
     kept = body.experts_as if slot.is_expert else None
     name = kept or mlx_quantize.type_of(body.arch.arch, slot.tail, slot.shape, file_type)
     return ((name, len(slot.where)),)
 
 
-def _fixed_counts(slot: _Slot) -> Counts:
-    is_table_of_ids = len(slot.shape) > 1 and treatment_of(slot.tail) == "I32"
-    return (("I32" if is_table_of_ids else "F32", len(slot.where)),)
-
-
-def _groups(body: _Body, counts: Iterable[Counts]) -> tuple[WeightGroup, ...]:
-    sums = _sums(body.slots, counts)
+def _groups(body: Body, counts: Iterable[Counts]) -> tuple[WeightGroup, ...]:
+    sums = sums_of(body.slots, counts)
     groups = dict(body.fixed_groups)
     for key, total in sums.items():
         if key in groups:
             total.add(body.fixed[key])
         groups[key] = group_of(key, total)
     return tuple(groups[key] for key in sorted(groups))
-
-
-def _sums(slots: Iterable[_Slot], counts: Iterable[Counts]) -> dict[Key, Sum]:
-    sums: dict[Key, Sum] = {}
-    for slot, found in zip(slots, counts, strict=True):
-        component, used, of = slot.use
-        one = slot.one
-        for type_name, n in found:
-            key = (component, type_name, used, of)
-            total = sums.get(key)
-            if total is None:
-                total = sums[key] = Sum()
-            # Thousands of times a command: no call for each.
-            block, block_bytes = type_block(type_name)
-            n_bytes = one.n_params // block * block_bytes
-            total.n_params += n * one.n_params
-            total.n_bytes += n * n_bytes
-            total.n_tensors += n * one.n_tensors
-            total.n_matmul_params += n * one.n_matmul_params
-            total.n_activations += n * one.n_activations
-            if slot.is_table:
-                total.n_lookup_bytes += n * (n_bytes // slot.shape[1])
-    return sums
-
-
-def _largest_type(groups: Iterable[WeightGroup]) -> str:
-    by_type: dict[str, int] = {}
-    for group in groups:
-        by_type[group.type] = by_type.get(group.type, 0) + group.n_bytes
-    return max(by_type, key=by_type.__getitem__, default="unknown")

@@ -9,7 +9,6 @@ from tokcast.predictor.spec import Component, WeightGroup
 # Block number → tensor name inside the block → tensor.
 Blocks = Mapping[int, Mapping[str, Tensor]]
 
-LARGEST_BLOCK = 99_999
 _VISION = ("v.", "a.", "mm.", "vision_", "audio_", "multi_modal_projector.", "resampler.")
 TABLES = frozenset(
     {
@@ -228,3 +227,11 @@ def group_of(key: tuple[Component, str, int, int], total: Sum) -> WeightGroup:
         round(total.n_activations),
         total.n_lookup_bytes,
     )
+
+
+def largest_type(groups: Iterable[WeightGroup]) -> str:
+    """Return the type that most of a model's bytes have."""
+    by_type: dict[str, int] = {}
+    for group in groups:
+        by_type[group.type] = by_type.get(group.type, 0) + group.n_bytes
+    return max(by_type, key=by_type.__getitem__, default="unknown")

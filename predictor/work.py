@@ -41,3 +41,12 @@ class Workload:
 def total(works: Sequence[Work]) -> tuple[float, float]:
     """Return summed bytes and operations."""
     return sum(w.bytes for w in works), sum(w.flops for w in works)
+
+
+def per_type(component: str, *parts: tuple[str, float, float, float]) -> list[Work]:
+    """Return one Work a type from (type, bytes, flops, launches), leaving empty ones out."""
+    (type_k, *k), (type_v, *v) = parts
+    if type_k == type_v:
+        k = [a + b for a, b in zip(k, v, strict=True)]
+        return [Work(component, type_k, *k)] if any(k) else []
+    return [Work(component, t, *part) for t, part in ((type_k, k), (type_v, v)) if any(part)]

@@ -1,10 +1,12 @@
 """Running the command line in this process, and models small enough to be quick."""
 
 import io
+import json
 import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from small_models import dense, header
@@ -12,6 +14,9 @@ from small_models import dense, header
 from tokcast.cli.app import main
 from tokcast.predictor.gguf_write import write_gguf
 from tokcast.predictor.header import Header, Value
+
+MODEL = "llama-3.1-8b@Q4_K_M"
+RTX = ("--host", "RTX 4090")
 
 
 @dataclass(frozen=True)
@@ -47,6 +52,18 @@ def good(*args: str | Path) -> str:
     result = run(*args)
     assert (result.code, result.err) == (0, "")
     return result.out
+
+
+def predicted(*args: str | Path) -> dict[str, Any]:
+    """Return a prediction as the command's JSON."""
+    data: dict[str, Any] = json.loads(good("predict", *args, "-o", "json"))
+    return data
+
+
+def labels(*args: str | Path) -> list[str]:
+    """Return the tests of a prediction, in their order."""
+    rows = good("predict", *args, "-o", "jsonl").splitlines()
+    return [json.loads(row)["test"] for row in rows]
 
 
 def refused(*args: str | Path) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tokcast.measurements.synthetic import clone
+from tokcast.measurements.synthetic_shape import clone
 from tokcast.predictor.gguf_write import header_bytes
 from tokcast.predictor.header import Header
 from tokcast.predictor.memory import Setting

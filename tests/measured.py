@@ -6,11 +6,25 @@ from tokcast.measurements.calibration_run import Place, facts, record
 from tokcast.measurements.launch import Launch
 from tokcast.measurements.record import ModelFacts, RunRecord, Sample, Series, Setup, Task
 from tokcast.measurements.runners.job import Job
-from tokcast.measurements.synthetic import Shape, shaped
+from tokcast.measurements.synthetic_shape import Shape, shaped
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.header import Header
+from tokcast.predictor.host import Host
 from tokcast.predictor.sources import open_model
 
+# Generous peaks, so that no prediction is cut off by the roof.
+CHIP = Host(
+    name="Test Chip",
+    vendor="AMD",
+    kind="cpu",
+    architecture="Zen 4",
+    bytes_per_s=80e9,
+    memory_bytes=32 * 2**30,
+    fp32_flops_per_s=1e12,
+    int8_ops_per_s=1e14,
+    n_cores=8,
+    memory_type="DDR5",
+)
 TINY = Shape("Q4_0", 2, 64, 128, 2, 1, n_vocab=128)
 SETUP = Setup("llama.cpp", "fake 1.0", "none", "CPU", n_threads=2)
 PLACE = Place("Test Chip", 16e9)

@@ -11,7 +11,7 @@ import pytest
 from cli_tools import good
 
 import tokcast
-from tokcast.cli.app import app
+from tokcast.cli.app import application
 
 HOST = "RTX 4090"
 
@@ -104,7 +104,7 @@ _SHOWN = {"explain", "output", "top", "quants", "why", "what_if", "hosts", "plot
 
 @pytest.mark.parametrize("command", ["predict", "select"])
 def test_defaults_are_the_commands(command: str) -> None:
-    groups = [group.typer_instance for group in app.registered_groups]
+    groups = [group.typer_instance for group in application().registered_groups]
     declared = [one.callback for group in groups for one in group.registered_commands]
     callback = next(one for one in declared if one.__name__ == command)
     typed = inspect.signature(callback).parameters

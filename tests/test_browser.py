@@ -128,6 +128,26 @@ def test_it_loads_and_says_what_the_command_says(window: Window) -> None:
     window.shot("light")
 
 
+def test_energy_follows_the_price_and_the_grid(window: Window) -> None:
+    page = window.open()
+    place = page.locator("#energy")
+    expect(place.locator("tbody tr")).to_have_count(2)
+    expect(place).to_contain_text("1,000 answers of 512 + 128 tokens")
+    expect(place).not_to_contain_text("CO2")
+    page.get_by_text("Price and grid").click()
+    page.get_by_label("A kWh costs").fill("0.3")
+    page.get_by_label("Grid").select_option("DE")
+    expect(place).to_contain_text("at 0.3 a kWh")
+    expect(place).to_contain_text("g CO2")
+    settled(page)
+    assert state(page)["price"] == ["0.3"]
+    assert state(page)["grid"] == ["DE"]
+    page.reload()
+    expect(place).to_contain_text("at 0.3 a kWh")
+    page.get_by_label("A kWh costs").fill("-1")
+    expect(place).not_to_contain_text("a kWh")
+
+
 def test_the_page_is_light(window: Window) -> None:
     sizes: list[int] = []
     window.page.on("response", lambda r: sizes.append(len(r.body())))

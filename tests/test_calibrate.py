@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from measured import CHIP
 from measured import run as measured_run
 
 from tokcast.fits.calibrate import Point, mape, own_design, update
@@ -19,7 +20,7 @@ from tokcast.measurements.importers import read_file
 from tokcast.measurements.plan import make as make_plan
 from tokcast.measurements.plan import parse_budget
 from tokcast.measurements.record import Task
-from tokcast.measurements.synthetic import Shape, shaped
+from tokcast.measurements.synthetic_shape import Shape, shaped
 from tokcast.predictor.coefficients import Coefficients
 from tokcast.predictor.effects import Shape as EffectShape
 from tokcast.predictor.effects import own_effects
@@ -32,19 +33,6 @@ from tokcast.predictor.spec import ModelSpec
 from tokcast.predictor.terms import Run, Term
 
 RUN = Run("llama.cpp", "CPU")
-# Generous peaks, so that no prediction is cut off by the roof.
-HOST = Host(
-    name="Test Chip",
-    vendor="AMD",
-    kind="cpu",
-    architecture="Zen 4",
-    bytes_per_s=80e9,
-    memory_bytes=32 * 2**30,
-    fp32_flops_per_s=1e12,
-    int8_ops_per_s=1e14,
-    n_cores=8,
-    memory_type="DDR5",
-)
 SHAPES = {
     "small": Shape("Q4_K", 8, 1024, 4096, 16, 4),
     "q8": Shape("Q8_0", 8, 1024, 4096, 16, 4),
@@ -59,7 +47,7 @@ SPECS = {name: model_spec(shaped(s)) for name, s in SHAPES.items()}
 
 def own(kind: str, component: str = "ffn", type_name: str = "Q4_K") -> list[str]:
     term = Term(kind, component, type_name, 1.0)  # type: ignore[arg-type]
-    found = own_effects(term, "decode", HOST, RUN, EffectShape("m", "llama", 1024))
+    found = own_effects(term, "decode", CHIP, RUN, EffectShape("m", "llama", 1024))
     return [name for name, _ in found]
 
 
@@ -85,7 +73,7 @@ LOADS = (
 )
 
 
-def rate(name: str, load: Workload, coefficients: Coefficients, host: Host = HOST) -> float:
+def rate(name: str, load: Workload, coefficients: Coefficients, host: Host = CHIP) -> float:
     return predict(SPECS[name], Question(load, host, RUN), coefficients).tok_per_s
 
 
@@ -104,14 +92,14 @@ KNOWN = [name for name in SHAPES if name != "new"]
 def test_the_design_is_the_prediction() -> None:
     """Without own effects the update predicts what the release does."""
     found = [p for p in points(KNOWN) if p.workload.phase == "decode"]
-    design = own_design(found, HOST, RUN, released())
+    design = own_design(found, CHIP, RUN, released())
     expected = [math.log(rate(p.model, p.workload, released())) for p in found]
     zero = np.zeros(len(design.names))
     assert predict_log_rate(design, zero) == pytest.approx(expected, abs=1e-9)
 
 
 def test_a_host_unlike_its_family_is_learnt_and_a_new_model_predicted() -> None:
-    made = make(points(KNOWN, noise=0.02), HOST, RUN, released(), {}, "test")
+    made = make(points(KNOWN, noise=0.02), CHIP, RUN, released(), {}, "test")
     after = merge(released(), made)
     for load in LOADS:
         true = rate("new", load, TRUE)
@@ -123,7 +111,7 @@ def test_a_slow_kernel_for_one_key_length_is_learnt_apart_from_the_others() -> N
     """A host whose attention over keys of 128 takes three times as long, and no other's."""
     slow = Term("attention", "attention_op", "", 1.0)
     (_, (name, _)) = own_effects(
-        slow, "decode", HOST, RUN, EffectShape("m", "llama", 1024, head_length=128)
+        slow, "decode", CHIP, RUN, EffectShape("m", "llama", 1024, head_length=128)
     )
     true = true_host({name: math.log(3.0)})
     heads = {n: Shape("Q4_K", 12, 768, 2048, 16, 8, head_length=n) for n in (64, 128)}
@@ -131,10 +119,10 @@ def test_a_slow_kernel_for_one_key_length_is_learnt_apart_from_the_others() -> N
     loads = LOADS[:2]
 
     def speed(spec: ModelSpec, load: Workload, c: Coefficients) -> float:
-        return predict(spec, Question(load, HOST, RUN), c).tok_per_s
+        return predict(spec, Question(load, CHIP, RUN), c).tok_per_s
 
     seen = [Point(n, s, load, speed(s, load, true)) for n, s in specs.items() for load in loads]
-    after = merge(released(), make(seen, HOST, RUN, released(), {}, "test"))
+    after = merge(released(), make(seen, CHIP, RUN, released(), {}, "test"))
     fresh = model_spec(shaped(Shape("Q4_K", 20, 1536, 4096, 24, 8, head_length=128)))
     before, learnt = (
         speed(fresh, loads[1], c) / speed(fresh, loads[1], true) for c in (released(), after)
@@ -146,7 +134,7 @@ def test_a_slow_kernel_for_one_key_length_is_learnt_apart_from_the_others() -> N
 
 
 def test_left_out_models_are_predicted_better_than_before_and_the_range_narrows() -> None:
-    found = update(points(KNOWN, noise=0.03), HOST, RUN, released())
+    found = update(points(KNOWN, noise=0.03), CHIP, RUN, released())
     for phase, u in found.items():
         assert mape(u.after) < 0.5 * mape(u.before)
         low, high = u.interval(0.8, frozenset(KNOWN))
@@ -157,7 +145,7 @@ def test_left_out_models_are_predicted_better_than_before_and_the_range_narrows(
 
 def test_only_the_phases_measured_are_updated() -> None:
     decode = [p for p in points(KNOWN) if p.workload.phase == "decode"]
-    made = make(decode, HOST, RUN, released(), {}, "test")
+    made = make(decode, CHIP, RUN, released(), {}, "test")
     assert list(made["phases"]) == ["decode"]
     assert not any(name.startswith("prefill") for name in made["effects"])
 
@@ -171,17 +159,17 @@ def test_an_update_that_does_not_help_is_not_used() -> None:
         for load in LOADS
     ]
     with pytest.raises(InputError, match="no better than before; nothing is changed"):
-        make(wild, HOST, RUN, released(), {}, "test")
+        make(wild, CHIP, RUN, released(), {}, "test")
     mixed = [p for p in wild if p.workload.phase == "decode"]
     mixed += [p for p in points(KNOWN) if p.workload.phase == "prefill"]
-    made = make(mixed, HOST, RUN, released(), {}, "test")
+    made = make(mixed, CHIP, RUN, released(), {}, "test")
     assert [p for p, data in made["phases"].items() if data["is_used"]] == ["prefill"]
     assert list(made["intervals"]) == ["prefill"]
     assert not any(name.startswith("decode") for name in made["effects"])
 
 
 def test_two_models_give_a_wide_range_but_not_a_boundless_one() -> None:
-    found = update(points(["small", "q8"]), HOST, RUN, released())
+    found = update(points(["small", "q8"]), CHIP, RUN, released())
     for u in found.values():
         low, high = u.interval(0.8, frozenset(u.models))
         assert -1.0 < low < -0.1
@@ -190,7 +178,7 @@ def test_two_models_give_a_wide_range_but_not_a_boundless_one() -> None:
 
 def test_one_model_is_too_few() -> None:
     with pytest.raises(InputError, match="figures of 1 model; expected at least 2 models"):
-        make(points(["small"]), HOST, RUN, released(), {}, "test")
+        make(points(["small"]), CHIP, RUN, released(), {}, "test")
 
 
 def test_models_judge_whose_types_another_has() -> None:
@@ -201,56 +189,56 @@ def test_models_judge_whose_types_another_has() -> None:
 
 
 def test_measured_rates_lift_the_roof() -> None:
-    low = replace(HOST, bytes_per_s=1e9, fp32_flops_per_s=1e9, int8_ops_per_s=None)
+    low = replace(CHIP, bytes_per_s=1e9, fp32_flops_per_s=1e9, int8_ops_per_s=None)
     fast = points(["small"])
     facts = at_least({"bytes_per_s": 2e9}, fast, low)
     load = fast[0].workload
     moved = sum(w.bytes for w in ledger(SPECS["small"], load))
     assert facts["bytes_per_s"] >= moved * fast[0].tok_per_s
     assert facts["int8_ops_per_s"] > 1e9
-    assert at_least({}, fast, replace(HOST, bytes_per_s=1e13)) == {}
+    assert at_least({}, fast, replace(CHIP, bytes_per_s=1e13)) == {}
 
 
 # --- put to use
 
 
-def calibration(host: Host = HOST) -> dict[str, object]:
+def calibration(host: Host = CHIP) -> dict[str, object]:
     return make(points(KNOWN), host, RUN, released(), {"bytes_per_s": 9e10}, "test")
 
 
 def test_a_calibration_is_used_for_its_machine_runtime_and_release_only() -> None:
     made = calibration()
-    applied = apply(HOST, RUN, released(), [made])
+    applied = apply(CHIP, RUN, released(), [made])
     assert applied.is_calibrated
     assert applied.host.bytes_per_s == 9e10
     assert "measured here" in applied.host.source["bytes_per_s"]
     assert applied.coefficients.digest == released().digest
     assert applied.summary.endswith("from 6 models measured here")
-    assert not apply(replace(HOST, n_cores=4), RUN, released(), [made]).is_calibrated
-    assert not apply(HOST, Run("llama.cpp", "CUDA"), released(), [made]).is_calibrated
-    assert not apply(HOST, RUN, released(), []).is_calibrated
+    assert not apply(replace(CHIP, n_cores=4), RUN, released(), [made]).is_calibrated
+    assert not apply(CHIP, Run("llama.cpp", "CUDA"), released(), [made]).is_calibrated
+    assert not apply(CHIP, RUN, released(), []).is_calibrated
     other = replace(released(), digest="000")
-    aside = apply(HOST, RUN, other, [made])
+    aside = apply(CHIP, RUN, other, [made])
     assert not aside.is_calibrated
     assert "tokcast calibrate --refit" in aside.note
 
 
 def test_the_newest_calibration_of_a_machine_counts() -> None:
     newest, oldest = calibration(), calibration()
-    assert apply(HOST, RUN, released(), [newest, oldest]).calibration is newest
+    assert apply(CHIP, RUN, released(), [newest, oldest]).calibration is newest
 
 
 def test_evidence_is_the_same_host_afterwards() -> None:
-    applied = apply(HOST, RUN, released(), [calibration()])
+    applied = apply(CHIP, RUN, released(), [calibration()])
     q = Question(LOADS[0], applied.host, RUN)
     after = predict(SPECS["new"], q, applied.coefficients)
-    before = predict(SPECS["new"], Question(LOADS[0], HOST, RUN), released())
+    before = predict(SPECS["new"], Question(LOADS[0], CHIP, RUN), released())
     assert after.evidence == "same host"
     assert after.high / after.low < before.high / before.low
 
 
 def test_hosts_are_told_apart_by_cores_and_memory() -> None:
-    assert fingerprint(HOST) == {"name": "Test Chip", "n_cores": 8, "memory_gib": 32}
+    assert fingerprint(CHIP) == {"name": "Test Chip", "n_cores": 8, "memory_gib": 32}
 
 
 # --- from runs and rows
@@ -276,7 +264,7 @@ def test_a_disturbed_launch_gives_way_to_clean_ones() -> None:
 
 def test_rows_that_do_not_fit_are_named() -> None:
     rows = read_file(Path(__file__).parent / "data" / "bench" / "gemma.json").rows
-    epyc = replace(HOST, name="Elsewhere")
+    epyc = replace(CHIP, name="Elsewhere")
     usable = points_of_rows([replace(m, chip="Elsewhere") for m in rows], epyc, "CPU")
     assert {p.model for p in usable.points} == {"gemma-3-270m@Q4_K_M"}
     assert len(usable.points) == 4
@@ -327,4 +315,4 @@ def test_budgets() -> None:
 
 
 def test_the_registry_has_no_host_of_this_name() -> None:
-    assert HOST.name not in {h.name for h in chips()}
+    assert CHIP.name not in {h.name for h in chips()}

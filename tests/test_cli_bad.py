@@ -15,7 +15,7 @@ from pathlib import Path
 
 import gguf_bytes as g
 import pytest
-from cli_tools import good, refused, run, save
+from cli_tools import MODEL, RTX, good, refused, run, save
 from gguf_bytes import Build
 from http_server import Page, serve
 from model_files import CONFIG, mlx_files, safetensors
@@ -23,16 +23,7 @@ from small_models import KEYS, attention, dense, feed_forward, header, outside, 
 
 from tokcast.predictor.header import Header, Value
 
-RTX = ("--host", "RTX 4090")
-MODEL = "llama-3.1-8b@Q4_K_M"
-
-
-@pytest.fixture(autouse=True)
-def _empty_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    for name in ("HOME", "USERPROFILE", "TOKCAST_CACHE"):
-        monkeypatch.setenv(name, str(tmp_path / "home"))
-    for name in ("HF_HOME", "HF_TOKEN", "HF_ENDPOINT", "HF_HUB_OFFLINE", "LLAMA_CACHE"):
-        monkeypatch.delenv(name, raising=False)
+pytestmark = pytest.mark.usefixtures("empty_home")
 
 
 def zipped(name: str) -> bytes:

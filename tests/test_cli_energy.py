@@ -24,6 +24,11 @@ def test_energy_is_there_when_asked_for_only() -> None:
         assert e["meter"] == "gpu_board"
 
 
+def test_energy_is_said_beside_a_workloads_tasks() -> None:
+    said = good(*ASK[:4], "--workload", "chat", "--tasks", "20", "--energy")
+    assert "\n1,000 answers of 512 + 128 tokens: " in said
+
+
 def test_a_thousand_answers_by_hand() -> None:
     said = json.loads(good(*ASK, "--price", "0.30", "--grid", "DE", "-o", "json"))
     prefill, decode = (p["energy"]["joules_per_token"] for p in said["predictions"])

@@ -2,44 +2,34 @@
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_tools import good, refused, run
-from measured import SETUP, FakeRuntime, Speed
+from measured import CHIP, SETUP, FakeRuntime, Speed
 
 from tokcast.cli import calibrate as calibrate_module
+from tokcast.cli import calibrate_probe
 from tokcast.cli import measure as measure_module
 from tokcast.cli.measuring import Engine
 from tokcast.fits.calibrated import run_here
 from tokcast.fits.released import released
 from tokcast.measurements import plan as plan_module
-from tokcast.measurements.plan import Item
+from tokcast.measurements.plan_items import Item
 from tokcast.measurements.probe import Peaks
 from tokcast.measurements.record import Task
 from tokcast.measurements.runners.rates import Rate
-from tokcast.measurements.synthetic import Shape, shaped, write
+from tokcast.measurements.synthetic import write
+from tokcast.measurements.synthetic_shape import Shape, shaped
 from tokcast.predictor.catalogue import header
 from tokcast.predictor.header import Header
-from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Workload
 from tokcast.predictor.model import model_spec
 from tokcast.predictor.roofline import Question, predict
 
-HOST = Host(
-    name="Test Chip",
-    vendor="AMD",
-    kind="cpu",
-    architecture="Zen 4",
-    bytes_per_s=70e9,
-    memory_bytes=32 * 2**30,
-    fp32_flops_per_s=1e12,
-    int8_ops_per_s=1e14,
-    n_cores=8,
-    memory_type="DDR5",
-    confidence="low",
-)
+HOST = replace(CHIP, bytes_per_s=70e9, confidence="low")
 ITEMS = tuple(
     Item(
         name,
@@ -90,10 +80,10 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeEngine:
     for module in (measure_module, calibrate_module):
         monkeypatch.setattr(module, "engine_of", lambda *_: fake)
     monkeypatch.setattr(calibrate_module, "detected", lambda _: HOST)
-    monkeypatch.setattr(calibrate_module, "probe", lambda n: Peaks(n, 6e10, 0.02, 6e10, 5e11, 0.01))
+    monkeypatch.setattr(calibrate_probe, "probe", lambda n: Peaks(n, 6e10, 0.02, 6e10, 5e11, 0.01))
     kernels = ("CPU", (Rate("Q8_0", 5e10, 4e11, 0.03),))
-    monkeypatch.setattr(calibrate_module, "rates", lambda *_: kernels)
-    monkeypatch.setattr(plan_module, "_items", lambda _: iter(ITEMS))
+    monkeypatch.setattr(calibrate_probe, "rates", lambda *_: kernels)
+    monkeypatch.setattr(plan_module, "gguf_items", lambda _: iter(ITEMS))
     monkeypatch.setattr(
         "tokcast.hosts.detect.detect",
         lambda: __import__("types").SimpleNamespace(
@@ -325,6 +315,20 @@ def test_results_of_others_can_stand_in(engine: FakeEngine, tmp_path: Path) -> N
         json.dumps([{**r, "gpu_info": "NVIDIA GeForce RTX 4090", "backends": "CUDA"} for r in rows])
     )
     assert "no figure of Test Chip with CUDA to use" in refused("calibrate", "--with", gpu)
+
+
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        (("--refit", "--with", "a.json"), "--refit and --with: expected one of them"),
+        (("--plan", "--refit"), "--refit and --plan: expected one of them"),
+        (("--host", "RTX 4090"), "--host 'RTX 4090': says what the figures of --with are of"),
+    ],
+)
+def test_flags_that_would_be_passed_over(
+    engine: FakeEngine, args: tuple[str, ...], line: str
+) -> None:
+    assert line in refused("calibrate", *args)
 
 
 def test_nothing_to_refit(engine: FakeEngine) -> None:

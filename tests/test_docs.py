@@ -12,7 +12,7 @@ import pytest
 import typer
 from oracles import ROOT, real
 
-from tokcast.cli.app import app
+from tokcast.cli.app import application
 from tokcast.hosts.registry import chips
 from tokcast.measurements.cleaning import RULES
 from tokcast.measurements.schema import COLUMNS, REQUIRED, packaged
@@ -55,7 +55,7 @@ def test_tables_made_from_data_are_fresh() -> None:
 
 
 def _commands() -> list[tuple[str, typer.core.TyperCommand]]:
-    found, pending = [], [("", typer.main.get_command(app))]
+    found, pending = [], [("", typer.main.get_command(application()))]
     while pending:
         path, command = pending.pop()
         inner = getattr(command, "commands", None)

@@ -86,7 +86,11 @@ def test_rows_of_training_and_of_limits_below_the_usual_are_not_in_it(
     observed: tuple[EnergyObservation, ...],
 ) -> None:
     assert {o.phase for o in observed} == {"decode", "prefill", "request"}
-    assert all(o.limit_w is None or o.limit_w > 0.9 * (o.host.tdp_w or 0) for o in observed)
+    for o in observed:
+        tdp = o.host.tdp_w or 0.0
+        is_usual = o.limit_w is None or 0.97 * tdp <= o.limit_w <= 1.05 * tdp
+        # A limit that a card does not reach holds nothing down; a laptop's is its own.
+        assert is_usual or o.watts < 0.97 * (o.limit_w or 0) or "Laptop" in o.host.name
     assert all(
         math.isclose(features_of(o.activity, o.host)[0] + features_of(o.activity, o.host)[3], 1.0)
         for o in observed
@@ -138,9 +142,16 @@ def test_a_sweep_is_predicted_from_another() -> None:
 def test_published_sweeps_left_out_are_found_within_a_step() -> None:
     scores = score_caps(sweeps(packaged_energy()))
     assert len(scores) == 8
-    assert sum(s.steps <= 1 for s in scores) >= 7
-    assert max(s.steps for s in scores) <= 2
+    assert max(s.steps for s in scores) <= 1
     assert max(s.speed_mape for s in scores) < 5
+
+
+def test_requests_that_queue_move_no_more_than_one() -> None:
+    """Four together at 46 tok/s where one alone has 52 were not computed together."""
+    found = {s.name: s for s in sweeps(packaged_energy()) if "4090" in s.chip}
+    single, four = (found[f"Qwen3.6-27B-UD-Q3_K_XL.gguf{x}, decode"] for x in ("", " x4"))
+    assert four.tok_per_s[four.usual] < single.tok_per_s[single.usual]
+    assert four.bandwidth_share == single.bandwidth_share
 
 
 def test_a_known_law_is_recovered_with_its_interval() -> None:

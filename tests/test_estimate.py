@@ -73,14 +73,17 @@ def test_a_tight_prior_shrinks_towards_zero() -> None:
     assert abs(tight[1]) < abs(free[1])
 
 
-def test_the_derivative_is_that_of_the_prediction() -> None:
-    design, step = make(TRUTH), 1e-6
+def assert_derivative_is_the_slope(design: Design, step: float = 1e-6) -> None:
     _, jacobian = linearise(design, TRUTH)
     for j in range(3):
         moved = TRUTH.copy()
         moved[j] += step
         slope = (predict_log_rate(design, moved) - predict_log_rate(design, TRUTH)) / step
         assert jacobian.toarray()[:, j] == pytest.approx(slope, abs=1e-4)
+
+
+def test_the_derivative_is_that_of_the_prediction() -> None:
+    assert_derivative_is_the_slope(make(TRUTH))
 
 
 def test_a_mean_of_rates_is_a_mean_of_rates() -> None:
@@ -182,11 +185,7 @@ def test_overlapping_terms_take_the_norm_of_both() -> None:
 
 
 def test_the_derivative_of_the_norm_is_that_of_the_prediction() -> None:
-    base, step = make(TRUTH), 1e-6
-    design = replace(base, group=base.group % 200, part=np.arange(200), power=3.0)
-    _, jacobian = linearise(design, TRUTH)
-    for j in range(3):
-        moved = TRUTH.copy()
-        moved[j] += step
-        slope = (predict_log_rate(design, moved) - predict_log_rate(design, TRUTH)) / step
-        assert jacobian.toarray()[:, j] == pytest.approx(slope, abs=1e-4)
+    base = make(TRUTH)
+    assert_derivative_is_the_slope(
+        replace(base, group=base.group % 200, part=np.arange(200), power=3.0)
+    )

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tokcast.hosts.machine import UNKNOWN_BYTES_PER_S, has_parts, machine, main_memory
+from tokcast.hosts.machine import UNKNOWN_BYTES_PER_S, machine, main_memory
+from tokcast.hosts.parts import has_parts
 from tokcast.predictor.errors import InputError
 
 GIB = 2**30

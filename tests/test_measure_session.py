@@ -6,13 +6,15 @@ import pytest
 from measured import PLACE, FakeRuntime
 
 from tokcast.measurements.calibration_run import FOLDER, calibrate, resume_or_start
-from tokcast.measurements.plan import Item, Launch, Plan
+from tokcast.measurements.plan import Launch, Plan
+from tokcast.measurements.plan_items import Item
 from tokcast.measurements.protocol import Rule
 from tokcast.measurements.record import Task
 from tokcast.measurements.runners.job import Job, Settings
 from tokcast.measurements.store import Store, open_store
-from tokcast.measurements.synthetic import NoRoomError, Shape
+from tokcast.measurements.synthetic import NoRoomError
 from tokcast.measurements.synthetic_mlx import MlxShape
+from tokcast.measurements.synthetic_shape import Shape
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.header import Header
 
@@ -33,12 +35,12 @@ def speed(header: Header, test: Task) -> float:
 
 
 def go(
-    store: Store, tmp_path: Path, runtime: object, budget: float = 100.0, **more: object
+    store: Store, tmp_path: Path, runtime: object, asked: Plan | None = None, **more: object
 ) -> object:
-    session = resume_or_start(store, plan(budget))
+    asked = asked or plan()
     return calibrate(
-        plan(budget),
-        session,
+        asked,
+        resume_or_start(store, asked),
         store,
         PLACE,
         SETTINGS,
@@ -150,7 +152,7 @@ def test_the_budget_ends_it_first_launches_get_half_as_much_again(tmp_path: Path
         now[0] += 5.0
         return runtime(job)
 
-    go(open_store(tmp_path / "data"), tmp_path, slow, budget=12.0, clock=lambda: now[0])
+    go(open_store(tmp_path / "data"), tmp_path, slow, asked=plan(12.0), clock=lambda: now[0])
     assert len(runtime.jobs) == 3
 
 
@@ -158,16 +160,7 @@ def test_mlx_folders_are_made_and_removed(tmp_path: Path) -> None:
     item = Item("m", MlxShape(4, 1, 64, 64, 2, 1, 64), (Task("decode", 4),))
     mlx = Plan((Launch(item, 1, 1.0),), Rule(), 1000, "mlx", 100.0)
     store, runtime = open_store(tmp_path / "data"), FakeRuntime(speed)
-    calibrate(
-        mlx,
-        resume_or_start(store, mlx),
-        store,
-        PLACE,
-        SETTINGS,
-        tmp_path,
-        lambda *_: None,
-        run=runtime,  # type: ignore[arg-type]
-    )
+    go(store, tmp_path, runtime, mlx)
     assert [j.runtime for j in runtime.jobs] == ["mlx"]
     (run,) = store.runs()
     assert run.model.name == "m"

@@ -12,13 +12,9 @@ from tokcast.measurements.export import rows, to_csv
 from tokcast.measurements.importers import read_text
 from tokcast.measurements.lock import exclusive
 from tokcast.measurements.record import Task, from_json, to_json
-from tokcast.measurements.store import (
-    FILE,
-    MIGRATIONS,
-    data_folder,
-    newest_calibrations,
-    open_store,
-)
+from tokcast.measurements.store import open_store
+from tokcast.measurements.store_connection import MIGRATIONS
+from tokcast.measurements.store_file import FILE, data_folder, newest_calibrations
 from tokcast.predictor.errors import InputError
 
 TG = Task("decode", 16, 512)
@@ -78,15 +74,20 @@ def test_a_newer_store_is_left_alone(tmp_path: Path) -> None:
         open_store(tmp_path)
 
 
-@pytest.mark.parametrize("where", ["head", "middle"])
-def test_a_damaged_store_is_put_aside_and_the_next_run_goes_on(tmp_path: Path, where: str) -> None:
-    store = open_store(tmp_path)
+def filled(folder: Path) -> tuple[Path, bytearray]:
+    """Return the file of a closed store of thirty runs, and its bytes to spoil."""
+    store = open_store(folder)
     for _ in range(30):
         store.add(run({TG: 20.0, PP: 300.0}))
     store._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     store.close()
-    path = tmp_path / FILE
-    data = bytearray(path.read_bytes())
+    path = folder / FILE
+    return path, bytearray(path.read_bytes())
+
+
+@pytest.mark.parametrize("where", ["head", "middle"])
+def test_a_damaged_store_is_put_aside_and_the_next_run_goes_on(tmp_path: Path, where: str) -> None:
+    path, data = filled(tmp_path)
     at = 0 if where == "head" else 4096 * 3
     data[at : at + 3000] = b"\xff" * 3000
     path.write_bytes(data)
@@ -99,13 +100,7 @@ def test_a_damaged_store_is_put_aside_and_the_next_run_goes_on(tmp_path: Path, w
 
 
 def test_what_can_be_read_of_a_damaged_store_is_taken_over(tmp_path: Path) -> None:
-    store = open_store(tmp_path)
-    for _ in range(30):
-        store.add(run({TG: 20.0, PP: 300.0}))
-    store._db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    store.close()
-    path = tmp_path / FILE
-    data = bytearray(path.read_bytes())
+    path, data = filled(tmp_path)
     data[-5000:-1000] = b"\xff" * 4000
     path.write_bytes(data)
     again = open_store(tmp_path)

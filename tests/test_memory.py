@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from tokcast.predictor import catalogue
 from tokcast.predictor.errors import InputError
-from tokcast.predictor.memory import largest_context, memory
+from tokcast.predictor.memory import Setting, largest_context, memory
 from tokcast.predictor.model import model_spec
 
 MIB = 2**20
@@ -45,7 +45,7 @@ def test_the_cache_is_whole_blocks_of_256() -> None:
         assert use.n_context == cells
         # a key and a value of 4 numbers, F16
         assert use.kv_bytes == 16 * cells
-    assert memory(spec, 256, type_k="Q8_0", type_v="Q4_0").kv_bytes == 256 * 4 * (34 + 18) / 32
+    assert memory(spec, 256, Setting("Q8_0", "Q4_0")).kv_bytes == 256 * 4 * (34 + 18) / 32
 
 
 def test_a_sliding_cache_holds_the_window_and_a_micro_batch() -> None:
@@ -59,15 +59,24 @@ def test_a_sliding_cache_holds_the_window_and_a_micro_batch() -> None:
     )
     # 100 + 512 positions are padded to 768; the full layer keeps all.
     assert memory(spec, 4096).kv_bytes == 16 * (768 + 4096)
-    assert memory(spec, 4096, n_ubatch=100).kv_bytes == 16 * (256 + 4096)
+    assert memory(spec, 4096, Setting(n_ubatch=100)).kv_bytes == 16 * (256 + 4096)
     assert memory(spec, 300).kv_bytes == 16 * (512 + 512)
-    assert memory(spec, 4096, swa_full=True).kv_bytes == 16 * 2 * 4096
+    assert memory(spec, 4096, Setting(swa_full=True)).kv_bytes == 16 * 2 * 4096
 
 
 def test_layers_that_reuse_a_cache_have_none() -> None:
     spec = SPECS["gemma-3n-e2b"]
     # 16 sliding and 4 full layers of 2 heads x 256, keys and values in F16
     assert memory(spec, 32768).kv_bytes == 2048 * (16 * 1024 + 4 * 32768)
+
+
+def test_rows_that_stand_for_several_positions() -> None:
+    """DeepSeek V4 Flash: 43 windows of 128 + 512 cells, then a row for 4 or for 128 positions."""
+    spec = model_spec(catalogue.header("deepseek-v4-flash", "Q4_K_M"))
+    windows, n = 43 * 512 * 2 * 768, 2**20
+    rows_of_4, rows_of_128 = 21 * (512 + 128) * 2 * n // 4, 20 * 512 * 2 * n // 128
+    assert memory(spec, n).kv_bytes == windows + rows_of_4 + rows_of_128
+    assert memory(spec, n, Setting("Q8_0")).kv_bytes == memory(spec, n).kv_bytes * 34 / 64
 
 
 def test_recurrent_state_does_not_grow() -> None:
@@ -100,7 +109,7 @@ PRINTED = {
 def test_buffers_llama_cpp_prints(case: tuple[str, int, bool]) -> None:
     name, n_context, flash_attention = case
     spec = model_spec(catalogue.header(name, "Q4_K_M"))
-    use = memory(spec, n_context, flash_attention=flash_attention)
+    use = memory(spec, n_context, Setting(flash_attention=flash_attention))
     found = (
         use.weights_device_bytes,
         use.weights_host_bytes,
@@ -122,8 +131,8 @@ CONTEXTS = st.integers(1, 300_000)
 def test_a_longer_context_never_needs_less(
     name: str, n_context: int, more: int, flash_attention: bool, swa_full: bool
 ) -> None:
-    how = {"flash_attention": flash_attention, "swa_full": swa_full}
-    near, far = (memory(SPECS[name], n, **how) for n in (n_context, n_context + more))  # type: ignore[arg-type]
+    how = Setting(flash_attention=flash_attention, swa_full=swa_full)
+    near, far = (memory(SPECS[name], n, how) for n in (n_context, n_context + more))
     assert near.device_bytes <= far.device_bytes
     assert near.unified_bytes <= far.unified_bytes
 
@@ -134,10 +143,10 @@ def test_the_largest_context_fits_and_the_next_does_not(
     name: str, available: float, is_unified: bool, type_k: str
 ) -> None:
     spec = SPECS[name]
-    n = largest_context(spec, available, type_k=type_k, is_unified=is_unified)
+    n = largest_context(spec, available, Setting(type_k), is_unified=is_unified)
 
     def need(n_context: int) -> float:
-        use = memory(spec, n_context, type_k=type_k)
+        use = memory(spec, n_context, Setting(type_k=type_k))
         return use.unified_bytes if is_unified else use.device_bytes
 
     assert spec.context_length is not None
@@ -162,9 +171,9 @@ def test_the_largest_context_may_be_no_whole_block() -> None:
 )
 def test_lengths_that_make_no_sense(n_context: int, n_ubatch: int, message: str) -> None:
     with pytest.raises(InputError, match=message):
-        memory(SPECS["llama-3.1-8b"], n_context, n_ubatch=n_ubatch)
+        memory(SPECS["llama-3.1-8b"], n_context, Setting(n_ubatch=n_ubatch))
 
 
 def test_an_unknown_cache_type_is_named() -> None:
     with pytest.raises(InputError, match="cache type 'F17' is not known"):
-        memory(SPECS["llama-3.1-8b"], 256, type_k="F17")
+        memory(SPECS["llama-3.1-8b"], 256, Setting(type_k="F17"))

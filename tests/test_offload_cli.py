@@ -4,7 +4,7 @@ import pytest
 from cli_tools import good
 from typer.testing import CliRunner
 
-from tokcast.cli.app import app
+from tokcast.cli.app import application
 
 
 @pytest.mark.parametrize(
@@ -20,7 +20,7 @@ from tokcast.cli.app import app
     ],
 )
 def test_bad_input_is_told_in_one_line(words: tuple[str, ...], told: str) -> None:
-    result = CliRunner().invoke(app, list(words))
+    result = CliRunner().invoke(application(), list(words))
     assert result.exit_code != 0
     assert told in f"{result.output}{result.exception}"
 

@@ -101,7 +101,7 @@ def test_experts_of_the_first_layers_stay_in_main_memory() -> None:
     experts = sum(x.tensor.n_bytes for x in QWEN.items if x.is_expert and x.layer < 10)
     assert loads[1].expert_bytes == experts
     # Of 128 experts a token reads 8.
-    assert loads[1].active_expert_bytes == experts * 8 / 128
+    assert loads[1].active_bytes == experts * 8 / 128
     assert set(p.layer_devices) == {0}
 
 
@@ -173,7 +173,7 @@ def test_memory_on_one_card_is_that_of_the_plain_estimate() -> None:
     for m in (QWEN, LLAMA, OSS, GEMMA):
         for n, how in ((4096, Setting()), (65536, Setting("Q8_0", "Q8_0"))):
             card, main = device_memory(place(m, ONE), n, how)
-            use = memory(m.spec, n, how.type_k, how.type_v)
+            use = memory(m.spec, n, Setting(how.type_k, how.type_v))
             assert card.total_bytes == use.device_bytes
             assert main.total_bytes == use.host_bytes
 

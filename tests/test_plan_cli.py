@@ -138,6 +138,7 @@ BAD = [
     (("-np", "0"), "-np '0': expected one number of at least 1"),
     (("--fit", "-ngl", "3"), "--fit chooses -ngl"),
     (("--memory", "8G"), "has several parts"),
+    (("--grid", "DE"), "--energy, --workload and --trace are of a model on one device"),
 ]
 
 

@@ -108,8 +108,10 @@ def test_no_published_power_is_no_energy() -> None:
 
 
 def test_a_laptop_card_with_a_larger_limit_is_judged_by_it() -> None:
-    assert reference_watts(HOST, 190.0) == 200.0
-    assert reference_watts(HOST, 300.0) == 300.0
+    laptop = replace(HOST, name="Test Laptop GPU")
+    assert reference_watts(laptop, 190.0) == 200.0
+    assert reference_watts(laptop, 300.0) == 300.0
+    assert reference_watts(HOST, 300.0) == 200.0
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,10 @@ import catalogue_evidence as evidence
 import pytest
 
 from tokcast.predictor import catalogue, mlx_quantize
-from tokcast.predictor.architecture import Architecture, from_mapping
-from tokcast.predictor.quantize import CONDITIONS, assign, is_quantized
+from tokcast.predictor.architecture import Architecture, Shape, from_mapping
+from tokcast.predictor.quantize import assign
+from tokcast.predictor.quantize_cells import CONDITIONS
+from tokcast.predictor.quantize_roles import split_name, treatment_of
 from tokcast.predictor.quantize_rules import (
     EIGHT_EXPERTS,
     EMBEDDING,
@@ -83,6 +85,11 @@ def blocks_of(types: dict[str, str], tail: str, kind: str) -> list[int]:
         for name, found in types.items()
         if name.endswith(f".{tail}") and found == kind
     ]
+
+
+def is_quantized(name: str, shape: Shape) -> bool:
+    """Say whether llama-quantize changes this tensor at all."""
+    return len(shape) > 1 and treatment_of(split_name(name)[1]) == "quantized"
 
 
 @pytest.mark.parametrize("name", SNAPSHOTS)

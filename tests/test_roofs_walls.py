@@ -10,6 +10,7 @@ from tokcast.predictor.errors import InputError
 from tokcast.predictor.model import model_spec
 from tokcast.predictor.roofs.deployment import Deployment, deployment, stored_as
 from tokcast.predictor.roofs.mixers import (
+    CompressedAttention,
     GroupedAttention,
     LatentAttention,
     Recurrence,
@@ -120,6 +121,12 @@ def test_each_kind_of_layer_has_its_declaration() -> None:
     latent = Layer(0, "mla", 128, 1, 576, 512)
     sparse = Layer(0, "mla", 128, 1, 576, 512, index_length=128, n_index_head=64)
     hybrid = Layer(0, "full", 32, 8, 128, 128, mixer="ssm", state_elements=10)
+    compressed = Layer(0, "mla", 64, 1, 512, 512, 128, compress_ratio=128)
+    (found,) = mixers_of(compressed, 2.0)
+    assert isinstance(found, CompressedAttention)
+    # The window of 128 rows, and at 4096 positions 32 rows of 128 each.
+    assert found.kept(4096) == (128 + 32) * 512 * 2
+    assert found.flops(4096) == 2 * (128 + 32) * 64 * 1024
     assert [type(m) for m in mixers_of(latent, 2.0)] == [LatentAttention]
     assert [type(m) for m in mixers_of(sparse, 2.0)] == [SparseLatentAttention]
     assert [type(m) for m in mixers_of(hybrid, 2.0)] == [Recurrence, GroupedAttention]

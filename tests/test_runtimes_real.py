@@ -20,8 +20,9 @@ from tokcast.measurements.record import Task
 from tokcast.measurements.runners.job import Job, Settings
 from tokcast.measurements.runners.llama_bench import launch_bench
 from tokcast.measurements.store import open_store
-from tokcast.measurements.synthetic import Shape, clone, shaped, write
+from tokcast.measurements.synthetic import write
 from tokcast.measurements.synthetic_mlx import MlxShape, write_folder
+from tokcast.measurements.synthetic_shape import Shape, clone, shaped
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.sources import open_model
 
@@ -205,11 +206,11 @@ def test_a_clone_is_as_fast_as_the_real_model(tmp_path: Path) -> None:
 
 def _calibrate(data: Path, scratch: Path) -> subprocess.Popen[str]:
     code = (
-        "import tokcast.measurements.plan as p; from tokcast.measurements.plan import *\n"
+        "import tokcast.measurements.plan as p; from tokcast.measurements.plan_items import *\n"
         "tests = (Task('decode', 4), Task('prefill', 16))\n"
         "S = lambda t, n: Shape(t, n, 256, 256, 4, 2, n_vocab=256)\n"
         "items = [Item(f'i{n}{t}', S(t, n), tests) for n in (1, 2, 3) for t in ('Q8_0', 'Q4_0')]\n"
-        "p._items = lambda _: iter(items)\n"
+        "p.gguf_items = lambda _: iter(items)\n"
         "import tokcast.cli.calibrate as c; c.LEAST_CLEAN = 0.0\n"
         "from tokcast.cli.app import main; main()"
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tokcast.predictor.select.quality import METRICS, NOTHING, band_of, cache_loss, loss_of
+from tokcast.predictor.select.quality import METRICS, Loss, band_of, cache_loss, loss_of
 
 
 @pytest.mark.parametrize(
@@ -59,9 +59,9 @@ def test_without_knowing_how_a_file_was_made_more_models_decide() -> None:
 
 
 def test_blank_where_nothing_was_published() -> None:
-    assert loss_of("", 8e9, "TQ1_0", None) == NOTHING
+    assert loss_of("", 8e9, "TQ1_0", None) == Loss()
     assert loss_of("", 8e9, "mlx-4bit", None).ppl_ratio is None
-    assert NOTHING.figures == ()
+    assert Loss().figures == ()
 
 
 def test_mlx_is_beside_eight_bits_and_says_so() -> None:
@@ -74,8 +74,8 @@ def test_cache_types_have_figures_of_their_own() -> None:
     eight = cache_loss("Q8_0", "Q8_0")
     assert eight.kld_mean is not None
     assert eight.kld_mean.value == pytest.approx((0.00098 + 0.001549) / 2)
-    assert cache_loss("F16", "F16") == NOTHING
-    assert cache_loss("IQ4_NL", "Q4_1") == NOTHING
+    assert cache_loss("F16", "F16") == Loss()
+    assert cache_loss("IQ4_NL", "Q4_1") == Loss()
 
 
 def test_spreads_hold_their_medians() -> None:

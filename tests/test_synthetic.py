@@ -11,18 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tokcast.measurements import headers, synthetic
-from tokcast.measurements.synthetic import (
-    FLOATS,
-    SUPPORTED,
-    NoRoomError,
-    Shape,
-    clone,
-    need_bytes,
-    shaped,
-    tile,
-    write,
-)
+from tokcast.measurements.random_blocks import FLOATS, SUPPORTED, tile
+from tokcast.measurements.synthetic import NoRoomError, need_bytes, write
 from tokcast.measurements.synthetic_mlx import MlxShape, write_folder
+from tokcast.measurements.synthetic_shape import Shape, clone, shaped
 from tokcast.predictor.catalogue import header as catalogue_header
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.header import Header, SkippedArray, Tensor
@@ -111,7 +103,7 @@ def test_a_full_disk_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     def full(*_: object) -> object:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(synthetic, "_bytes_of", full)
+    monkeypatch.setattr(synthetic, "bytes_of", full)
     with pytest.raises(NoRoomError, match="the disk is full; free"):
         write(tmp_path / "m.gguf", shaped(DENSE))
     assert list(tmp_path.iterdir()) == []
@@ -126,7 +118,7 @@ def test_an_interrupt_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyP
     def interrupted(*_: object) -> object:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(synthetic, "_bytes_of", interrupted)
+    monkeypatch.setattr(synthetic, "bytes_of", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write(tmp_path / "m.gguf", shaped(DENSE))
     assert list(tmp_path.iterdir()) == []

@@ -2,6 +2,7 @@
 
 import importlib.util
 import json
+import os
 import re
 from pathlib import Path
 
@@ -211,6 +212,21 @@ def test_a_sweep_goes_on_behind_what_is_there(tmp_path: Path) -> None:
     assert left(points, path) == points[1:]
 
 
+def test_a_run_costs_what_its_joules_cost() -> None:
+    words = ("energy", "train", "--config", "llama-3.2-1b", *A100, "--price", "0.3", "--grid", "DE")
+    told = json.loads(good(*words, "-o", "json"))
+    assert told["cost"] == pytest.approx(0.3 * told["total_joules"] / 3.6e6)
+    assert told["co2_grams"] == pytest.approx(
+        told["grams_per_kwh"] * told["total_joules"] / 3.6e6, rel=1e-9
+    )
+    assert re.search(r"at 0\.3 a kWh, [\d.,]+ g CO2\s+\(DE, 381 g/kWh\)", good(*words))
+    free = json.loads(good(*words[:-4], "-o", "json"))
+    assert free["cost"] is None
+    assert free["co2_grams"] is None
+    assert "--price '0'" in refused(*words[:-4], "--price", "0")
+    assert "--grid 'XX'" in refused(*words[:-4], "--grid", "XX")
+
+
 def test_a_sweep_without_pytorch_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -232,10 +248,13 @@ def test_bad_sweeps(tmp_path: Path) -> None:
     assert "fewer than 10 points" in refused("energy", "train-fit", "--on", few)
 
 
-@pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="PyTorch is not installed")
 def test_a_real_sweep_is_stopped_and_gone_on_with(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
+    if importlib.util.find_spec("torch") is None:
+        if os.environ.get("TOKCAST_REQUIRE_TORCH") == "1":
+            pytest.fail("PyTorch is not installed, and TOKCAST_REQUIRE_TORCH=1")
+        pytest.skip('PyTorch is not installed: pip install "tokcast[train]"')
     monkeypatch.setattr(train_sweep, "FLOPS_WANTED", (0, 4e8))
     monkeypatch.setattr(train_sweep, "MOST_SECONDS", 0.0)
     path = tmp_path / "sweep.csv"

@@ -13,7 +13,7 @@ from tokcast.fits.scores import host_quantiles
 from tokcast.fits.training import fit_boards, fit_sweep, left_out
 from tokcast.fits.training_observations import TrainObservation, of_published, of_sweep
 from tokcast.fits.training_release import exponents, released_laws, sweep_host
-from tokcast.fits.training_scores import few_groups, within
+from tokcast.fits.training_scores import around_zero, few_groups, within
 from tokcast.measurements.energy_rows import packaged_energy
 from tokcast.measurements.training_published import SHAPES, runs
 from tokcast.measurements.training_runs import (
@@ -120,6 +120,13 @@ def test_ranges_of_normal_errors_cover_what_they_say() -> None:
         low, high = few_groups(residual, chips, 0.8)
         inside += low <= means["e"] + 0.05 * rng.standard_normal() <= high
     assert 0.75 <= inside / 400 <= 0.87
+    inside = 0
+    for _ in range(2000):
+        means = dict(zip("abc", rng.normal(0.0, 0.2, 3), strict=True))
+        residual = np.array([means[c] for c in "aabb"])
+        low, high = around_zero(residual, list("aabb"), 0.8)
+        inside += low <= means["c"] <= high
+    assert inside / 2000 == pytest.approx(0.8, abs=0.03)
     inside_own = within(rng.normal(0, 1, 500), [str(i) for i in range(500)], host_quantiles)
     assert inside_own.mean() == pytest.approx(0.8, abs=0.03)
 

@@ -50,8 +50,71 @@ def test_predict_takes_lengths_types_and_a_host_by_numbers(server: Site) -> None
     assert server.post("predict", body).json() == shown
 
 
+def test_several_cards_are_laid_out_as_the_command_does(server: Site) -> None:
+    two = {**QWEN, "host": "2x RTX 3090"}
+    shown = json.loads(good("predict", two["model"], "--host", two["host"], "-o", "json"))
+    assert shown["placement"]["flags"]
+    assert server.post("predict", two).json() == shown
+    (r,) = server.post("compare", {"pairs": [two]}).json()["results"]
+    assert [d["name"] for d in r["devices"]] == ["CUDA0", "CUDA1", "main memory"]
+    assert sum(d["need_bytes"] for d in r["devices"]) == r["prediction"]["memory"]["need_bytes"]
+    said = problem(server.post("predict", {**two, "model": "llama-3.1-8b@mlx-4bit"}), 400)
+    assert "expected a GGUF model to place over devices" in said
+
+
+def test_predict_gives_the_energy_that_the_command_prints(server: Site) -> None:
+    flags = ["--energy", "--price", "0.3", "--grid", "DE"]
+    shown = json.loads(good("predict", LLAMA["model"], "--host", "RTX 4090", *flags, "-o", "json"))
+    body = {**LLAMA, "energy": True, "price_per_kwh": 0.3, "grid": "DE"}
+    told = server.post("predict", body).json()
+    assert told == shown
+    bill = told["energy"]["thousand_answers"]
+    assert bill["cost"] == pytest.approx(0.3 * bill["joules"] / 3.6e6)
+    assert all(p["energy"]["joules_per_token"] > 0 for p in told["predictions"])
+    limited = ["--power-limit", "250"]
+    shown = json.loads(
+        good("predict", LLAMA["model"], "--host", "RTX 4090", *limited, "-o", "json")
+    )
+    assert server.post("predict", {**LLAMA, "power_limit_w": 250}).json() == shown
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        ({"grid": "XX"}, 400, "expected grams of CO2 a kWh"),
+        ({"grid": ""}, 422, "grid"),
+        ({"price_per_kwh": -0.3}, 422, "price_per_kwh"),
+        ({"price_per_kwh": "0.3"}, 422, "price_per_kwh"),
+        ({"energy": "yes"}, 422, "energy"),
+        ({"power_limit_w": 5}, 400, "expected 135 to 675 W"),
+        ({"energy": True, "host": "2x RTX 4090"}, 400, "on one device"),
+        ({"power_limit_w": 40, "host": "M4 Max 40-core"}, 400, "no limit was measured"),
+    ],
+)
+def test_energy_that_makes_no_sense_is_told_in_one_line(
+    server: Site, body: dict[str, object], status: int, words: str
+) -> None:
+    assert words in problem(server.post("predict", {**LLAMA, **body}), status)
+
+
+def test_compare_has_the_energy_of_one_device_and_none_of_several(server: Site) -> None:
+    pairs = [LLAMA, {**LLAMA, "host": "2x RTX 3090"}, {**LLAMA, "host": "M4 Max 40-core"}]
+    found = server.post("compare", {"pairs": pairs, "price_per_kwh": 0.3, "grid": "381"}).json()
+    one, two, apple = (r["prediction"] for r in found["results"])
+    assert one["energy"]["thousand_answers"]["grid"] == "381 g/kWh"
+    assert "energy" not in two
+    assert apple["predictions"][0]["energy"]["meter"] == "soc"
+
+
+def test_grids_have_their_source(server: Site) -> None:
+    found = {g["code"]: g for g in server.get("grids").json()["grids"]}
+    assert found["DE"]["grams_per_kwh"] == pytest.approx(381, abs=1)
+    assert "Ember" in found["DE"]["source"]
+
+
 def test_a_curve_goes_through_the_prediction(server: Site) -> None:
-    body = {"pairs": [LLAMA, QWEN], "n_depth": 0, "n_gen": 1}
+    two = {**LLAMA, "host": "2x RTX 3090"}
+    body = {"pairs": [LLAMA, QWEN, two], "n_depth": 0, "n_gen": 1}
     for r in server.post("compare", body).json()["results"]:
         for p in r["prediction"]["predictions"]:
             curve = r["depth"][p["phase"]]
@@ -338,6 +401,7 @@ def test_the_description_covers_every_route(server: Site) -> None:
             *("export/{name}.svg", "worksheet", "export/worksheet.json"),
             *("export/worksheet.{form}", "analyze", "sweep", "recommend", "formats"),
             "select",
+            "grids",
             *("nvml/status", "nvml/stream", "meters/status", "meters/stream"),
         )
     }

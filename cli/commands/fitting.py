@@ -1,17 +1,45 @@
 """What `fit` and `evaluate` take."""
 
+from typing import Annotated
+
 import typer
 
 from tokcast.cli import arguments as arg
 
 app = typer.Typer()
 
+Save = Annotated[
+    str | None, typer.Option("--save", metavar="FILE", help="Write the coefficients here.")
+]
+FitPart = Annotated[
+    str,
+    typer.Option("--part", metavar="PART", help="models, or offload: what placements add."),
+]
+Effects = Annotated[
+    bool, typer.Option("--effects", help="List the effects with their standard errors.")
+]
+On = Annotated[
+    str | None,
+    typer.Option("--on", metavar="FILE", help="Score the released coefficients on its rows."),
+]
+SaveScores = Annotated[
+    str | None,
+    typer.Option("--save", metavar="FOLDER", help="Write accuracy.md, its plots and JSON here."),
+]
+Cluster = Annotated[
+    str | None,
+    typer.Option("--cluster", metavar="ADDRESS", help="Fit on a dask cluster, or on: local."),
+]
+Folds = Annotated[
+    str, typer.Option("--folds", metavar="N", help="Parts of the chips to leave out in turn.")
+]
+
 
 @app.command()
 def fit(
-    save: arg.Save = None,
-    effects: arg.Effects = False,
-    part: arg.FitPart = "models",
+    save: Save = None,
+    effects: Effects = False,
+    part: FitPart = "models",
     output: arg.Output = "table",
 ) -> None:
     """Fit the coefficients again, with their held-out error.
@@ -28,11 +56,11 @@ def fit(
 
 @app.command()
 def evaluate(
-    on: arg.On = None,
-    n_folds: arg.Folds = "10",
-    save: arg.SaveScores = None,
-    cluster: arg.Cluster = None,
-    part: arg.FitPart = "models",
+    on: On = None,
+    n_folds: Folds = "10",
+    save: SaveScores = None,
+    cluster: Cluster = None,
+    part: FitPart = "models",
     output: arg.Output = "table",
 ) -> None:
     """Score predictions on what the fit did not see.

@@ -1,5 +1,7 @@
 """What `hosts` takes."""
 
+from typing import Annotated
+
 import typer
 
 from tokcast.cli import arguments as arg
@@ -10,10 +12,15 @@ hosts_app = typer.Typer(
 )
 app.add_typer(hosts_app, name="hosts")
 
+NamePart = Annotated[
+    str | None, typer.Argument(metavar="TEXT", help="Only chips whose name holds this.")
+]
+Chip = Annotated[str, typer.Argument(metavar="NAME", help="A chip, as in --host.")]
+
 
 @hosts_app.command("list")
 def hosts_list(
-    text: arg.NamePart = None,
+    text: NamePart = None,
     output: arg.Output = "table",
 ) -> None:
     """List the known chips.
@@ -27,7 +34,7 @@ def hosts_list(
 
 @hosts_app.command("show")
 def hosts_show(
-    name: arg.Chip,
+    name: Chip,
     output: arg.Output = "table",
 ) -> None:
     """Show a chip's published figures and where they come from.

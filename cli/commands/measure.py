@@ -1,5 +1,7 @@
 """What `calibrate` and `measure` take."""
 
+from typing import Annotated
+
 import typer
 
 from tokcast.cli import arguments as arg
@@ -12,18 +14,57 @@ measure_app = typer.Typer(
 )
 app.add_typer(measure_app, name="measure")
 
+WithFiles = Annotated[
+    list[str] | None,
+    typer.Option("--with", metavar="FILE", help="Use llama-bench results instead of measuring."),
+]
+MeasureRuntime = Annotated[
+    str | None,
+    typer.Option("--runtime", metavar="NAME", help="llama.cpp, llama-bench or mlx."),
+]
+Fresh = Annotated[
+    bool, typer.Option("--fresh", help="Begin anew instead of going on where one was stopped.")
+]
+Refit = Annotated[
+    bool, typer.Option("--refit", help="Fit again from the runs kept, without measuring.")
+]
+PlanOnly = Annotated[bool, typer.Option("--plan", help="Show what would be measured, and stop.")]
+MeasureDepths = Annotated[
+    str | None, typer.Option("-d", "--n-depth", metavar="N,...", help="Tokens cached; default 0.")
+]
+Repeats = Annotated[
+    str, typer.Option("-r", "--repetitions", metavar="N", help="Least undisturbed repetitions.")
+]
+Launches = Annotated[
+    str, typer.Option("--launches", metavar="N", help="Separate launches of the runtime.")
+]
+Batch = Annotated[str, typer.Option("-b", "--batch-size", metavar="N", help="Logical batch.")]
+GpuLayers = Annotated[
+    str | None,
+    typer.Option("-ngl", "--n-gpu-layers", metavar="N", help="Layers on the GPU; 0 for none."),
+]
+RunPart = Annotated[
+    str | None,
+    typer.Argument(metavar="TEXT", help="Only runs whose id, host or model holds this."),
+]
+RunId = Annotated[str, typer.Argument(metavar="ID", help="A run's id, or its first letters.")]
+Files = Annotated[list[str], typer.Argument(metavar="FILE...", help="Output of a benchmark.")]
+OneFile = Annotated[
+    str | None, typer.Argument(metavar="FILE", help="Output of a benchmark; default: what is kept.")
+]
+
 
 @app.command()
 def calibrate(
     budget: arg.Budget = "5m",
-    files: arg.WithFiles = None,
-    runtime: arg.MeasureRuntime = None,
+    files: WithFiles = None,
+    runtime: MeasureRuntime = None,
     threads: arg.Threads = None,
     host: arg.HostName = None,
     bandwidth: arg.Bandwidth = None,
-    fresh: arg.Fresh = False,
-    refit: arg.Refit = False,
-    plan: arg.PlanOnly = False,
+    fresh: Fresh = False,
+    refit: Refit = False,
+    plan: PlanOnly = False,
     output: arg.Output = "table",
 ) -> None:
     """Measure this machine, and sharpen predictions for it.
@@ -41,19 +82,19 @@ def calibrate(
 @measure_app.command("run")
 def measure_run(
     model: arg.OneModel,
-    runtime: arg.MeasureRuntime = None,
+    runtime: MeasureRuntime = None,
     n_prompt: arg.Prompts = "512",
     n_gen: arg.Generations = "128",
-    n_depth: arg.MeasureDepths = None,
-    repeats: arg.Repeats = "5",
-    launches: arg.Launches = "1",
+    n_depth: MeasureDepths = None,
+    repeats: Repeats = "5",
+    launches: Launches = "1",
     threads: arg.Threads = None,
-    n_batch: arg.Batch = "2048",
+    n_batch: Batch = "2048",
     n_ubatch: arg.MicroBatch = "512",
     flash_attn: arg.FlashAttention = "auto",
     type_k: arg.CacheTypeK = "f16",
     type_v: arg.CacheTypeV = "f16",
-    n_gpu_layers: arg.GpuLayers = None,
+    n_gpu_layers: GpuLayers = None,
     offline: arg.Offline = False,
     output: arg.Output = "table",
 ) -> None:
@@ -86,7 +127,7 @@ def measure_run(
 
 
 @measure_app.command("list")
-def measure_list(text: arg.RunPart = None, output: arg.Output = "table") -> None:
+def measure_list(text: RunPart = None, output: arg.Output = "table") -> None:
     """List the runs that are kept."""
     from tokcast.cli import runs as command
 
@@ -94,7 +135,7 @@ def measure_list(text: arg.RunPart = None, output: arg.Output = "table") -> None
 
 
 @measure_app.command("show")
-def measure_show(id_: arg.RunId, output: arg.Output = "table") -> None:
+def measure_show(id_: RunId, output: arg.Output = "table") -> None:
     """Show a run with all its samples."""
     from tokcast.cli import runs as command
 
@@ -102,7 +143,7 @@ def measure_show(id_: arg.RunId, output: arg.Output = "table") -> None:
 
 
 @measure_app.command("export")
-def measure_export(text: arg.RunPart = None, to: arg.To = None) -> None:
+def measure_export(text: RunPart = None, to: arg.To = None) -> None:
     """Print figures as CSV in the interchange schema, ready to share."""
     from tokcast.cli import runs as command
 
@@ -110,9 +151,7 @@ def measure_export(text: arg.RunPart = None, to: arg.To = None) -> None:
 
 
 @measure_app.command("import")
-def measure_import(
-    files: arg.Files, host: arg.HostName = None, output: arg.Output = "table"
-) -> None:
+def measure_import(files: Files, host: arg.HostName = None, output: arg.Output = "table") -> None:
     """Keep the figures of llama-bench, mlx_lm.benchmark and LocalScore output."""
     from tokcast.cli import runs as command
 
@@ -120,7 +159,7 @@ def measure_import(
 
 
 @measure_app.command("check")
-def measure_check(file: arg.OneFile = None, output: arg.Output = "table") -> None:
+def measure_check(file: OneFile = None, output: arg.Output = "table") -> None:
     """Say which figures, of a file or of those kept, are not to be trusted."""
     from tokcast.cli import runs as command
 

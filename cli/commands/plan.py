@@ -40,7 +40,7 @@ def plan(
     Example: tokcast plan gpt-oss-120b --host "RTX 4090 + 64G DDR5-5600" -c 32k
     """
     from tokcast.cli import plan as command
-    from tokcast.cli.placing import Words
+    from tokcast.cli.placement_words import Words
 
     request = command.Request(
         address=model,

@@ -1,5 +1,7 @@
 """What `plot` takes."""
 
+from typing import Annotated
+
 import typer
 
 from tokcast.cli import arguments as arg
@@ -11,19 +13,29 @@ plot_app = typer.Typer(
 )
 app.add_typer(plot_app, name="plot")
 
+HostNames = Annotated[
+    list[str] | None,
+    typer.Option("--host", metavar="NAME", help="A chip, as for predict; may come again."),
+]
+Theme = Annotated[str, typer.Option("--theme", metavar="NAME", help="light or dark.")]
+Width = Annotated[str, typer.Option("--width", metavar="N", help="Width in pixels.")]
+DrawingFile = Annotated[
+    str, typer.Option("-o", "--output", metavar="FILE", help="File to write: .svg or .png.")
+]
+
 
 @plot_app.command("roofline")
 def plot_roofline(
     models: arg.Models = None,
-    host: arg.HostNames = None,
+    host: HostNames = None,
     backend: arg.Backend = None,
     n_prompt: arg.Prompt = "512",
     n_depth: arg.Depth = "0",
     phase: arg.Phase = "decode",
-    theme: arg.Theme = "light",
-    width: arg.Width = "760",
+    theme: Theme = "light",
+    width: Width = "760",
     offline: arg.Offline = False,
-    output: arg.DrawingFile = "roofline.svg",
+    output: DrawingFile = "roofline.svg",
 ) -> None:
     """Draw the roofline with each phase under it.
 
@@ -36,15 +48,15 @@ def plot_roofline(
 @plot_app.command("depth")
 def plot_depth(
     models: arg.Models = None,
-    host: arg.HostNames = None,
+    host: HostNames = None,
     backend: arg.Backend = None,
     n_prompt: arg.Prompt = "512",
     n_depth: arg.Depth = "0",
     phase: arg.Phase = "decode",
-    theme: arg.Theme = "light",
-    width: arg.Width = "760",
+    theme: Theme = "light",
+    width: Width = "760",
     offline: arg.Offline = False,
-    output: arg.DrawingFile = "depth.svg",
+    output: DrawingFile = "depth.svg",
 ) -> None:
     """Draw speed over context depth, with its interval.
 
@@ -57,15 +69,15 @@ def plot_depth(
 @plot_app.command("quants")
 def plot_quants(
     models: arg.Models = None,
-    host: arg.HostNames = None,
+    host: HostNames = None,
     backend: arg.Backend = None,
     n_prompt: arg.Prompt = "512",
     n_depth: arg.Depth = "0",
     phase: arg.Phase = "decode",
-    theme: arg.Theme = "light",
-    width: arg.Width = "760",
+    theme: Theme = "light",
+    width: Width = "760",
     offline: arg.Offline = False,
-    output: arg.DrawingFile = "quants.svg",
+    output: DrawingFile = "quants.svg",
 ) -> None:
     """Draw a model's file types beside each other.
 
@@ -78,15 +90,15 @@ def plot_quants(
 @plot_app.command("hosts")
 def plot_hosts(
     models: arg.Models = None,
-    host: arg.HostNames = None,
+    host: HostNames = None,
     backend: arg.Backend = None,
     n_prompt: arg.Prompt = "512",
     n_depth: arg.Depth = "0",
     phase: arg.Phase = "decode",
-    theme: arg.Theme = "light",
-    width: arg.Width = "760",
+    theme: Theme = "light",
+    width: Width = "760",
     offline: arg.Offline = False,
-    output: arg.DrawingFile = "hosts.svg",
+    output: DrawingFile = "hosts.svg",
 ) -> None:
     """Draw one model on several hosts.
 

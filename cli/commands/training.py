@@ -86,6 +86,8 @@ def train(
     bandwidth: arg.Bandwidth = None,
     tflops: arg.Tflops = None,
     memory: arg.Memory = None,
+    price: arg.Price = None,
+    grid: arg.GridName = None,
     output: arg.Output = "table",
 ) -> None:
     """Predict the seconds and joules of training a model.
@@ -114,6 +116,8 @@ def train(
         bandwidth=bandwidth,
         tflops=tflops,
         memory=memory,
+        price=price,
+        grid=grid,
     )
     raise typer.Exit(command.run(request, output))
 

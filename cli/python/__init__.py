@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tokcast.cli.api import frame, predict, select
-    from tokcast.cli.predict import Answer
+    from tokcast.cli.predict_answer import Answer
     from tokcast.cli.select import Selection
     from tokcast.predictor.errors import InputError
 
 __all__ = ["Answer", "InputError", "Selection", "frame", "predict", "select"]
 
 _HOMES = {
-    "Answer": "tokcast.cli.predict",
+    "Answer": "tokcast.cli.predict_answer",
     "InputError": "tokcast.predictor.errors",
     "Selection": "tokcast.cli.select",
     "frame": "tokcast.cli.api",

@@ -7,17 +7,16 @@ from typing import Any
 
 from tokcast.cli.charts.depth import Curve
 from tokcast.cli.measured import measured_of
-from tokcast.cli.placing import Words
-from tokcast.cli.predict import (
-    Answer,
-    Asked,
-    Request,
-    all_host_notes,
-    answer_of,
-    is_here,
-    run_of,
-)
+from tokcast.cli.placed import inventory_of, placed_answer
+from tokcast.cli.placement_words import Words
+from tokcast.cli.placing import placing_on
+from tokcast.cli.predict import answer_of
+from tokcast.cli.predict_answer import Answer
 from tokcast.cli.predict_data import answer_data
+from tokcast.cli.predict_energy import EnergyAsked, asked_of
+from tokcast.cli.predict_notes import all_host_notes
+from tokcast.cli.predict_request import Asked, Request
+from tokcast.cli.running import is_here, run_of
 from tokcast.cli.scene import Scene, Setting, decode_depths, prefill_depths, scene_of
 from tokcast.cli.web.config import Config
 from tokcast.cli.web.library import Library, checked
@@ -27,6 +26,8 @@ from tokcast.cli.web.schemas import Pair, PredictIn
 from tokcast.hosts.custom import override
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.host import Host
+from tokcast.predictor.placement.inventory import Inventory
+from tokcast.predictor.placement.plan import place
 from tokcast.predictor.spec import ModelSpec
 
 Named = tuple[Host, tuple[str, ...]]
@@ -87,6 +88,7 @@ class Engine:
         if not body.n_prompt and not body.n_gen:
             raise InputError("n_prompt and n_gen are empty: nothing to predict")
         host, notes = self.host(body)
+        placing = None if host.n_devices == 1 else placing_on(host, notes)
         asked = Asked(
             n_prompts=body.n_prompt,
             n_gens=body.n_gen,
@@ -96,10 +98,18 @@ class Engine:
             type_v=body.type_v,
             flash_attention=body.flash_attention is not False,
             n_context=body.n_context,
-            host=host,
-            host_notes=all_host_notes(host, notes),
+            host=host if placing is None else placing.machine.host,
+            host_notes=all_host_notes(host, notes) if placing is None else placing.machine.notes,
+            placing=placing,
+            energy=_energy(body, host),
         )
+        if placing is not None:
+            return placed_answer(self._inventory(body.model), _request(body), asked, placing)
         return answer_of(self.spec(body.model), body.model, _request(body), asked)
+
+    def _inventory(self, address: str) -> Inventory:
+        spec, header = self.library.both(address)
+        return inventory_of(header, address, spec)
 
     def scene(self, pair: Pair, setting: Setting) -> Scene:
         """Return what is drawn and told of one pair."""
@@ -110,12 +120,30 @@ class Engine:
         model_id, at, file_type = spec.source.partition("@")
         is_known = at and host.n_devices == 1
         found = measured_of(model_id, file_type, host.name, run.backend) if is_known else ()
-        return scene_of(spec, host, run, setting, found, is_here=_is_here(pair))
+        scene = scene_of(spec, host, run, setting, found, is_here=_is_here(pair))
+        if host.n_devices == 1:
+            return scene
+        devices = placing_on(host).machine.devices
+        return replace(scene, placement=place(self._inventory(pair.model), devices))
 
     def curves(self, pair: Pair, scene: Scene) -> tuple[Curve, Curve]:
         """Return decode and prefill speed over depth; they don't depend on the setting's depth."""
         key = (pair, replace(scene.setting, n_depth=0))
         return self._curves.made(key, lambda: (decode_depths(scene), prefill_depths(scene)))
+
+
+def _energy(body: PredictIn, host: Host) -> EnergyAsked | None:
+    """Return what is asked of energy; raises InputError where it can't be told."""
+    price, grid, limit = body.price_per_kwh, body.grid, body.power_limit_w
+    asked = asked_of(
+        body.energy,
+        None if price is None else repr(price),
+        grid,
+        None if limit is None else repr(limit),
+    )
+    if asked is not None and host.n_devices > 1:
+        raise InputError("energy is of a model on one device; expected a host of one")
+    return asked
 
 
 def _is_here(pair: Any) -> bool:

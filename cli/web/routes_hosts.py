@@ -1,5 +1,6 @@
 """Chips over HTTP, and what this server is."""
 
+from dataclasses import asdict
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -10,12 +11,14 @@ from tokcast.cli.web.engine import Engine
 from tokcast.cli.web.problems import Refused
 from tokcast.cli.web.routes_predict import PROBLEMS, aside
 from tokcast.fits.released import released
+from tokcast.hosts.grids import grids
 from tokcast.hosts.registry import chips
 
 
 def router(engine: Engine) -> APIRouter:
     """Return the routes."""
     api = APIRouter(prefix="/api/v1", tags=["hosts"], responses=PROBLEMS)
+    _grids(api)
 
     @api.get("/status", summary="What this server is and may do")
     async def status() -> dict[str, Any]:
@@ -55,6 +58,12 @@ def router(engine: Engine) -> APIRouter:
         return {"host": describe(host), "notes": list(notes)}
 
     return api
+
+
+def _grids(api: APIRouter) -> None:
+    @api.get("/grids", summary="What a kWh emits, by country")
+    async def known_grids() -> dict[str, Any]:
+        return {"grids": [asdict(g) for g in grids().values()]}
 
 
 def sizes(host: Any) -> list[float]:

@@ -6,8 +6,8 @@ import anyio
 from fastapi import APIRouter
 from starlette.concurrency import run_in_threadpool
 
-from tokcast.cli.predict import is_here
 from tokcast.cli.recommend import Option, Recommendation, options_of, recommend
+from tokcast.cli.running import is_here
 from tokcast.cli.web.engine import Engine
 from tokcast.cli.web.kernels import Product, analyze, measure, why_not_measured
 from tokcast.cli.web.library import is_word

@@ -67,8 +67,18 @@ class Conditions(Body):
         )
 
 
-class PredictIn(Pair):
-    """One pair at several lengths and depths."""
+class Costs(Body):
+    """What a kWh costs, in any money, and emits: a grid's code, or grams of CO2 as text."""
+
+    price_per_kwh: Positive | None = None
+    grid: Annotated[str, Field(min_length=1, max_length=40, examples=["DE", "381"])] | None = None
+
+
+class PredictIn(Pair, Costs):
+    """One pair at several lengths and depths; with energy where it or what it costs is asked for.
+
+    `power_limit_w` is of a graphics card, and slows it down.
+    """
 
     n_prompt: Annotated[tuple[Tokens, ...], Field(max_length=8)] = (512,)
     n_gen: Annotated[tuple[Tokens, ...], Field(max_length=8)] = (128,)
@@ -78,6 +88,8 @@ class PredictIn(Pair):
     type_v: CacheType = "F16"
     flash_attention: StrictBool | None = None
     n_context: Annotated[int, Field(ge=1, le=1 << 24, strict=True)] | None = None
+    energy: StrictBool = False
+    power_limit_w: Positive | None = None
 
 
 class Look(Body):
@@ -87,7 +99,7 @@ class Look(Body):
     width: Annotated[int, Field(ge=280, le=2000)] = 760
 
 
-class CompareIn(Conditions):
+class CompareIn(Conditions, Costs):
     """Up to four pairs under the same conditions; `look` asks for drawings as well."""
 
     pairs: Annotated[tuple[Pair, ...], Field(min_length=1, max_length=4)]

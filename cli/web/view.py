@@ -7,11 +7,11 @@ from typing import Any
 from tokcast.cli.charts.depth import Curve, draw_depth
 from tokcast.cli.charts.roofline import Point, Roofline, draw_roofline
 from tokcast.cli.charts.theme import theme_of
-from tokcast.cli.fitting import Fit, PlacedFit
+from tokcast.cli.fitting import Fit
 from tokcast.cli.names import short_name
-from tokcast.cli.predict import Answer
+from tokcast.cli.predict_answer import Answer
+from tokcast.cli.predict_bench import check_command
 from tokcast.cli.predict_data import answer_data
-from tokcast.cli.predict_report import check_command
 from tokcast.cli.scene import (
     Scene,
     roofline_of,
@@ -20,6 +20,7 @@ from tokcast.cli.scene import (
 from tokcast.cli.web.engine import Engine
 from tokcast.cli.web.schemas import CompareIn, Look, Pair, PredictIn
 from tokcast.cli.web.words import explain
+from tokcast.predictor.placement.memory import DeviceMemory
 from tokcast.predictor.prediction import Prediction
 
 
@@ -44,12 +45,20 @@ def view_of(engine: Engine, pair: Pair, body: CompareIn) -> View:
         n_depth=(body.n_depth,),
         **body.model_dump(include={"n_ubatch", "type_k", "type_v", "flash_attention"}),
         n_context=body.n_context,
+        **_costs(engine, pair, body),
     )
     answer = engine.answer(asked)
     scene = engine.scene(pair, setting)
     decode, prefill = engine.curves(pair, scene)
     predictions = [f.prediction for f in answer.forecasts]
     return View(answer, scene, decode, prefill, roofline_of(scene, predictions))
+
+
+def _costs(engine: Engine, pair: Pair, body: CompareIn) -> dict[str, Any]:
+    """Return what of energy is asked of a pair: all of one device, nothing of several."""
+    if engine.host(pair)[0].n_devices > 1:
+        return {}
+    return {"energy": True, "price_per_kwh": body.price_per_kwh, "grid": body.grid}
 
 
 def view_data(v: View) -> dict[str, Any]:
@@ -126,29 +135,41 @@ def _ledger(p: Prediction) -> dict[str, Any]:
 
 
 def devices(v: View) -> list[dict[str, Any]]:
-    """Return what each memory holds: a card's own and the machine's, or the one they share."""
-    fit, host = v.answer.fit, v.scene.host
+    """Return what each memory holds: every device's own, or the one they share."""
+    fit = v.answer.fit
+    if not isinstance(fit, Fit):
+        return [_of_device(held) for held in fit.devices]
     use = fit.use
     caches = [("K/V cache", use.kv_bytes), ("recurrent state", use.recurrent_bytes)]
     if fit.is_unified:
         compute = use.compute_device_bytes + use.compute_host_bytes
         parts = [("weights", use.weights_bytes), *caches, ("buffers", compute)]
-        return [_device("shared memory", parts, fit)]
+        return [_device("shared memory", parts, fit.available_bytes)]
     on_card = [("weights", use.weights_device_bytes), *caches]
-    n = f"{host.n_devices} cards" if host.n_devices > 1 else "card"
-    own = _device(n, [*on_card, ("buffers", use.compute_device_bytes)], fit)
+    own = _device("card", [*on_card, ("buffers", use.compute_device_bytes)], fit.available_bytes)
     beside = [("weights", use.weights_host_bytes), ("buffers", use.compute_host_bytes)]
     return [own, _device("main memory", beside, None)]
 
 
+def _of_device(held: DeviceMemory) -> dict[str, Any]:
+    parts = [
+        ("weights", held.weights_bytes),
+        ("K/V cache", held.kv_bytes),
+        ("recurrent state", held.recurrent_bytes),
+        ("buffers", held.compute_bytes),
+    ]
+    name = "main memory" if held.device.kind == "cpu" else held.device.name
+    return _device(name, parts, held.device.memory_bytes)
+
+
 def _device(
-    name: str, parts: list[tuple[str, float]], fit: Fit | PlacedFit | None
+    name: str, parts: list[tuple[str, float]], available_bytes: float | None
 ) -> dict[str, Any]:
     return {
         "name": name,
         "parts": [{"name": part, "bytes": n} for part, n in parts if n],
         "need_bytes": sum(n for _, n in parts),
-        "available_bytes": fit.available_bytes if fit else None,
+        "available_bytes": available_bytes,
     }
 
 

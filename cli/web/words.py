@@ -1,6 +1,6 @@
 """A prediction told in sentences."""
 
-from tokcast.cli.predict import Answer, Forecast
+from tokcast.cli.predict_answer import Answer, Forecast
 from tokcast.cli.render import count, rate, size
 from tokcast.cli.scene import Scene, phase_point, roofline_of, side_of
 from tokcast.predictor.host import Host

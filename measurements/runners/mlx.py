@@ -5,7 +5,6 @@ token's interval is timed.
 """
 
 import importlib
-import math
 import random
 from dataclasses import replace
 from importlib.metadata import version
@@ -128,8 +127,3 @@ class Mlx:
 def is_slow_device(setup: Setup) -> bool:
     """Return whether MLX ran on a processor, where quantised kernels are not meant for speed."""
     return setup.runtime == "mlx" and setup.build == "cpu"
-
-
-def tokens_per_interval(n: int) -> float:
-    """Return by what mlx-lm's own generation speed of n tokens is too high; inf for one token."""
-    return n / (n - 1) if n > 1 else math.inf

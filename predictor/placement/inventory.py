@@ -66,10 +66,13 @@ class Part:
 
 
 class Inventory:
-    """A model's spec with its tensors by place; made once, placed many times."""
+    """A model's spec with its tensors by place; made once, placed many times.
 
-    def __init__(self, header: Header) -> None:
-        self.spec: ModelSpec = model_spec(header)
+    `spec` is the model's where it is known already, from a header that had all its metadata.
+    """
+
+    def __init__(self, header: Header, spec: ModelSpec | None = None) -> None:
+        self.spec: ModelSpec = spec or model_spec(header)
         sorted_tensors = sort_tensors(header.tensors)
         # Blocks that predict further tokens count as layers though they are not loaded.
         self.n_layer = max(sorted_tensors.blocks, default=-1) + 1

@@ -17,9 +17,7 @@ class DeviceLoad:
     weight_bytes: float = 0.0
     active_bytes: float = 0.0
     expert_bytes: float = 0.0
-    active_expert_bytes: float = 0.0
     layers: tuple[int, ...] = ()
-    kv_layers: tuple[int, ...] = ()
     has_output: bool = False
 
 
@@ -34,7 +32,6 @@ def device_loads(placement: Placement) -> tuple[DeviceLoad, ...]:
     for index, load in enumerate(loads):
         own = range(len(placement.layer_devices) - 1)
         load.layers = tuple(i for i in own if placement.layer_devices[i] == index)
-        load.kv_layers = tuple(i for i in own if placement.kv_devices[i] == index)
         load.has_output = placement.layer_devices[-1] == index
     return tuple(loads)
 
@@ -72,4 +69,3 @@ def _add(load: DeviceLoad, part: Part, share: float) -> None:
     load.active_bytes += active
     if part.is_expert:
         load.expert_bytes += n_bytes
-        load.active_expert_bytes += active

@@ -79,26 +79,16 @@ def place(
     """
     asked = options or PlacementOptions()
     _check(asked, devices)
-    warnings: list[str] = []
     cards = _cards(devices, asked)
     n_all = model.n_layer + 1
-    ngl = n_all if asked.n_gpu_layers is None else min(asked.n_gpu_layers, n_all)
-    if not cards:
-        ngl = 0
-    # Nines alone are how people say "all".
-    if (
-        asked.n_gpu_layers is not None
-        and str(asked.n_gpu_layers).strip("9")
-        and (asked.n_gpu_layers > n_all)
-    ):
-        warnings.append(f"-ngl {asked.n_gpu_layers}: the model has {n_all} layers with the output")
+    ngl, warnings = _layers_on_cards(asked.n_gpu_layers, n_all, bool(cards))
     cpu = len(devices) - 1
     splits = _split_points(cards, asked.tensor_split)
     layer_devices = _layer_devices(model.n_layer, ngl, cards, splits, cpu)
     targets = tuple(device_named(name, devices) for _, name in asked.overrides)
     patterns = tuple(pattern for pattern, _ in asked.overrides)
     parts = model.parts(patterns)
-    warnings += without_effect(parts, patterns, asked.n_cpu_moe, model)
+    warnings = (*warnings, *without_effect(parts, patterns, asked.n_cpu_moe, model))
     part_devices = _part_devices(parts, layer_devices, targets, asked, cpu)
     kv_devices = tuple(cpu if asked.no_kv_offload else d for d in layer_devices[:-1])
     return Placement(
@@ -114,8 +104,17 @@ def place(
         n_gpu_layers=ngl,
         n_cpu_moe=min(asked.n_cpu_moe, model.n_layer),
         flags=flags(asked, ngl, n_all, bool(cards)),
-        warnings=tuple(warnings),
+        warnings=warnings,
     )
+
+
+def _layers_on_cards(asked: int | None, n_all: int, has_cards: bool) -> tuple[int, tuple[str, ...]]:
+    """Return how many layers go to cards, and that more were asked for than there are."""
+    n = (n_all if asked is None else min(asked, n_all)) if has_cards else 0
+    # Nines alone are how people say "all".
+    if asked is None or asked <= n_all or not str(asked).strip("9"):
+        return n, ()
+    return n, (f"-ngl {asked}: the model has {n_all} layers with the output",)
 
 
 def is_pipelined(placement: Placement) -> bool:

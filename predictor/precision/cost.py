@@ -137,7 +137,7 @@ def cost_of(spec: ModelSpec, plan: Plan, step: Step, rates: Rates) -> Cost:
         for (operator, name, a), (n_bytes, flops) in sums.items()
         if n_bytes or flops
     ]
-    use = memory(spec, step.n_context, "F16", "F16")
+    use = memory(spec, step.n_context)
     return Cost(
         plan,
         tuple(sorted(rows, key=lambda r: _ORDER.index(r.operator))),

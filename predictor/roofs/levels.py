@@ -167,12 +167,6 @@ def fusion_gain(example: str, machine: str, least: str, most: str) -> float:
     return rates[most] / rates[least]
 
 
-def level_ridge(example: str, machine: str, level: str) -> float:
-    """Return a ridge point of an example's machine, FLOP/byte."""
-    found = next(m for m in comparison(shipped(example)).machines if m.name == machine)
-    return next(found.ridge(x) for x in found.levels if x.name == level)
-
-
 def attained_tflops(example: str, machine: str, mapping: str) -> float:
     """Return the TFLOP/s that an example's roofs allow a mapping."""
     compared = comparison(shipped(example))

@@ -1,13 +1,13 @@
 """What a layer keeps and reads of the sequence: one declaration for each variant.
 
 A new variant of attention or of a state-space layer enters by declaring one class here and
-naming it in `mixer_of`; nothing else has to know of it.
+naming it in `mixers_of`; nothing else has to know of it.
 """
 
 from dataclasses import dataclass
 from typing import Protocol
 
-from tokcast.predictor.cache import k_row, v_row
+from tokcast.predictor.cache import far_row, k_row, near_row, v_row
 from tokcast.predictor.ledger import F32_BYTES, STATE_FLOPS
 from tokcast.predictor.spec import Layer
 
@@ -121,6 +121,33 @@ class SparseLatentAttention:
 
 
 @dataclass(frozen=True, slots=True)
+class CompressedAttention:
+    """A window of rows beside rows that stand for several positions each (DeepSeek V4)."""
+
+    layer: Layer
+    number_bytes: float
+    n_shards: int = 1
+
+    def kept(self, n_depth: int) -> float:
+        """Return the window's rows and the compressed ones, the indexer's included."""
+        near = min(n_depth, self.layer.window or n_depth) * near_row(self.layer)
+        return (near + n_depth * far_row(self.layer)) * self.number_bytes
+
+    def read(self, n_depth: int) -> float:
+        """Return all that is kept: rows are copied together before any is picked."""
+        return self.kept(n_depth)
+
+    def flops(self, n_depth: int) -> float:
+        """Return the products with the window, the rows picked and all index keys."""
+        x = self.layer
+        n_seen = float(min(n_depth, x.window or n_depth))
+        if x.compress_ratio:
+            n_seen += min(n_depth, x.n_picked or n_depth) / x.compress_ratio
+        indexed = n_depth * x.n_index_head * x.index_length / max(x.compress_ratio, 1)
+        return 2.0 * (n_seen * x.n_head * (x.key_length + x.value_length) + indexed)
+
+
+@dataclass(frozen=True, slots=True)
 class Recurrence:
     """A state of fixed size, read and written for every token: divided by its heads."""
 
@@ -145,7 +172,9 @@ def mixers_of(layer: Layer, number_bytes: float) -> tuple[Mixer, ...]:
     found: list[Mixer] = []
     if layer.state_elements:
         found.append(Recurrence(layer))
-    if layer.attention == "mla":
+    if layer.attention == "mla" and (layer.compress_ratio or layer.window):
+        found.append(CompressedAttention(layer, number_bytes))
+    elif layer.attention == "mla":
         sparse = bool(layer.index_length)
         found.append((SparseLatentAttention if sparse else LatentAttention)(layer, number_bytes))
     elif layer.attention != "none":

@@ -76,9 +76,6 @@ class Loss:
         return tuple(f for f in (self.ppl_ratio, self.kld_mean, self.same_top_pct) if f)
 
 
-NOTHING = Loss()
-
-
 @cache
 def _data() -> tuple[tuple[str, ...], dict[str, tuple[Published, ...]]]:
     """Return the sources, and the values by file type."""

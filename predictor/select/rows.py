@@ -7,7 +7,7 @@ from typing import Literal
 from tokcast.predictor.coefficients import Coefficients
 from tokcast.predictor.host import Host
 from tokcast.predictor.ledger import Workload
-from tokcast.predictor.memory import MemoryUse, memory
+from tokcast.predictor.memory import MemoryUse, Setting, memory
 from tokcast.predictor.prediction import Evidence
 from tokcast.predictor.roofline import Question
 from tokcast.predictor.select.candidate import Candidate
@@ -156,7 +156,8 @@ class Judge:
         found = self._needs.get(id(spec.layers))
         if found is None:
             w = self.wishes
-            use = memory(spec, w.context, w.type_k, w.type_v, w.n_ubatch, w.flash_attention)
+            setting = Setting(w.type_k, w.type_v, w.n_ubatch, w.flash_attention)
+            use = memory(spec, w.context, setting)
             found = self._needs[id(spec.layers)] = (spec, use)
         # All but the weights is alike for the file types of a model.
         first, use = found

@@ -2,7 +2,7 @@
 
 import { $, ROLES, count, h, scaled, size, toast } from "./dom.js";
 import { ask, latest } from "./api.js";
-import { CACHE_TYPES, LONGEST, depthAt, fromAddress, shareOf, state, toAddress } from "./state.js";
+import { CACHE_TYPES, LONGEST, depthAt, fromAddress, priceOf, shareOf, state, toAddress } from "./state.js";
 import { combo } from "./combo.js";
 import { wireTheme } from "./theme.js";
 import { followPointer, saveFigure, showPredictions } from "./predict.js";
@@ -74,6 +74,8 @@ function showSliders() {
   $("prompt").setAttribute("aria-valuetext", $("prompt-out").textContent);
   for (const id of ["type_k", "type_v", "n_ubatch"]) $(id).value = String(state[id]);
   $("flash_attention").value = state.flash_attention ? "1" : "0";
+  $("grid").value = state.grid;
+  if (document.activeElement !== $("price")) $("price").value = state.price ?? "";
 }
 
 function wireControls() {
@@ -89,6 +91,8 @@ function wireControls() {
   for (const id of ["type_k", "type_v"]) $(id).addEventListener("change", () => ((state[id] = $(id).value), update()));
   $("n_ubatch").addEventListener("change", () => ((state.n_ubatch = Number($("n_ubatch").value)), update()));
   $("flash_attention").addEventListener("change", () => ((state.flash_attention = $("flash_attention").value === "1"), update()));
+  $("price").addEventListener("input", () => ((state.price = priceOf($("price").value)), update()));
+  $("grid").addEventListener("change", () => ((state.grid = $("grid").value), update()));
   $("add").addEventListener("click", () => {
     const last = state.pairs.at(-1);
     const others = ["RTX 3090", "M4 Max 40-core", "Ryzen AI Max+ 395", "RTX 5090"].filter((n) => !state.pairs.some((p) => p.host === n));
@@ -179,7 +183,10 @@ async function start() {
   wireControls();
   wireDrop();
   followPointer();
-  const [status, models, hosts] = await Promise.all([ask("status"), ask("models"), ask("hosts?brief=true")]);
+  const [status, models, hosts, { grids }] = await Promise.all([ask("status"), ask("models"), ask("hosts?brief=true"), ask("grids")]);
+  const own = grids.some((g) => g.code === state.grid) || !state.grid ? [] : [h("option", { value: state.grid }, state.grid)];
+  $("grid").closest("details").open = state.price !== null || state.grid !== "";
+  $("grid").append(...own, ...grids.map((g) => h("option", { value: g.code }, `${g.name}, ${Math.round(g.grams_per_kwh)} g/kWh`)));
   known.public = status.public;
   known.types = models.file_types;
   known.local = models.local;

@@ -1,7 +1,7 @@
 // The answer: verdicts, drawings, memory, ledger, and why.
 
 import { $, ROLES, count, h, plain, putSvg, rate, save, scaled, size, time, toast } from "./dom.js";
-import { DEPTH_UNIT, conditions, pairBody, state } from "./state.js";
+import { DEPTH_UNIT, conditions, costs, pairBody, state } from "./state.js";
 import { ask } from "./api.js";
 
 let shown = [];
@@ -12,7 +12,7 @@ export const themeNow = () => document.documentElement.dataset.theme || "light";
 /** Ask for every pair and show what comes back. */
 export async function showPredictions() {
   const place = $("plot-decode");
-  const body = { ...conditions(), pairs: state.pairs.map(pairBody), look: { theme: themeNow(), width: widthOf(place) } };
+  const body = { ...conditions(), ...costs(), pairs: state.pairs.map(pairBody), look: { theme: themeNow(), width: widthOf(place) } };
   $("verdicts").classList.add("busy");
   try {
     const [answer, roofline] = await Promise.all([ask("compare", body), wideRoofline()]);
@@ -23,6 +23,7 @@ export async function showPredictions() {
     putSvg($("plot-roofline"), roofline ?? answer.figures.roofline);
     $("key").replaceChildren(...shown.map((r, i) => h("span", { class: `k-${ROLES[i]}` }, r.label)));
     $("memory").replaceChildren(...memory());
+    $("energy").replaceChildren(...shown.map(energy));
     $("why").replaceChildren(...shown.flatMap(why));
     $("ledger").replaceChildren(h("div", { class: "ledgers" }, ...shown.flatMap((r) => r.ledger.map((l) => ledger(r, l)))));
   } finally {
@@ -97,6 +98,39 @@ function device(r, d, role) {
     bar,
     h("span", { class: "much" }, `${size(d.need_bytes)}${of}`),
     h("span", { class: "parts" }, d.parts.map((p) => `${p.name} ${size(p.bytes)}`).join(" · ")));
+}
+
+const joules = (v) => `${Number(v.toPrecision(3)).toLocaleString("en-US")} J`;
+const METERS = { gpu_board: "the card alone", gpu_part: "the GPU's part of the chip", package: "the chip's package", soc: "the chip" };
+
+function energyRow(p) {
+  const e = p.energy;
+  return h("tr", {},
+    h("th", { scope: "row" }, p.phase === "decode" ? "Generating" : "Reading"),
+    h("td", { class: "n" }, joules(e.joules_per_token)),
+    h("td", { class: "n" }, `${joules(e.low)} – ${joules(e.high)}`),
+    h("td", { class: "n" }, `${Math.round(e.watts)} W`));
+}
+
+function answers(t) {
+  const wh = (j) => `${Number((j / 3600).toPrecision(3)).toLocaleString("en-US")} Wh`;
+  const parts = [`1,000 answers of ${count(t.n_prompt)} + ${count(t.n_gen)} tokens: ${wh(t.joules)} (${wh(t.low_joules)} – ${wh(t.high_joules)})`];
+  if (t.cost !== null) parts.push(`${Number(t.cost.toPrecision(3))} at ${t.price_per_kwh} a kWh`);
+  if (t.co2_grams !== null) parts.push(`${Number(t.co2_grams.toPrecision(3)).toLocaleString("en-US")} g CO2`);
+  return `${parts.join(", ")}.`;
+}
+
+function energy(r, i) {
+  const told = r.prediction.energy, rows = r.prediction.predictions.filter((p) => p.energy);
+  const who = shown.length > 1 ? h("p", { class: `who k-${ROLES[i]}` }, r.label) : null;
+  if (!rows.length) return h("div", {}, who, h("p", {}, told?.why_none || "Energy is told of a model on one device."));
+  const { meter, evidence } = rows[0].energy;
+  return h("div", {}, who,
+    h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": `Energy, ${r.label}` }, h("table", {},
+      h("thead", {}, h("tr", {}, ...["", "a token", `${Math.round(100 * rows[0].energy.level)} % range`, "power"].map((t, n) => (n ? h("th", { scope: "col", class: "n" }, t) : h("td", {}, t))))),
+      h("tbody", {}, ...rows.map(energyRow)))),
+    h("p", {}, answers(told.thousand_answers)),
+    h("p", { class: "hint" }, `Of ${METERS[meter] ?? meter}, not of the machine at the plug; evidence: ${evidence}.`));
 }
 
 function why(r, i) {

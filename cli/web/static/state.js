@@ -12,12 +12,20 @@ export const state = {
   type_k: "F16",
   type_v: "F16",
   flash_attention: true,
+  price: null,
+  grid: "",
   view: "predict",
 };
 
 const whole = (text, low, high, otherwise) => {
   const n = Number(text);
   return text !== null && text !== "" && Number.isInteger(n) && n >= low && n <= high ? n : otherwise;
+};
+
+const PRICES = [1e-9, 1e18];
+export const priceOf = (text) => {
+  const n = Number(text);
+  return text !== null && text !== "" && n >= PRICES[0] && n <= PRICES[1] ? n : null;
 };
 
 export function fromAddress(search) {
@@ -32,6 +40,8 @@ export function fromAddress(search) {
   state.type_k = CACHE_TYPES.includes(q.get("ctk")) ? q.get("ctk") : "F16";
   state.type_v = CACHE_TYPES.includes(q.get("ctv")) ? q.get("ctv") : "F16";
   state.flash_attention = q.get("fa") !== "0";
+  state.price = priceOf(q.get("price"));
+  state.grid = (q.get("grid") ?? "").slice(0, 40);
   state.view = q.get("view") === "worksheet" ? "worksheet" : "predict";
 }
 
@@ -48,6 +58,8 @@ export function toAddress() {
   if (state.type_k !== "F16") q.set("ctk", state.type_k);
   if (state.type_v !== "F16") q.set("ctv", state.type_v);
   if (!state.flash_attention) q.set("fa", "0");
+  if (state.price !== null) q.set("price", state.price);
+  if (state.grid) q.set("grid", state.grid);
   if (state.view !== "predict") q.set("view", state.view);
   history.replaceState(null, "", `?${q}`);
 }
@@ -56,6 +68,11 @@ export const pairBody = (pair) => ({
   model: pair.model,
   ...(pair.host ? { host: pair.host } : {}),
   ...(pair.backend ? { backend: pair.backend } : {}),
+});
+
+export const costs = () => ({
+  ...(state.price === null ? {} : { price_per_kwh: state.price }),
+  ...(state.grid ? { grid: state.grid } : {}),
 });
 
 export const conditions = () => ({

@@ -1,4 +1,4 @@
-"""What `predict`, `select` and `inspect` take."""
+"""What `predict` takes."""
 
 from typing import Annotated
 
@@ -9,6 +9,27 @@ from tokcast.cli import placement_arguments as put
 
 app = typer.Typer()
 
+MoreModels = Annotated[
+    list[str] | None, typer.Option("-m", "--model", metavar="MODEL", help="A model, as above.")
+]
+HubModels = Annotated[
+    list[str] | None,
+    typer.Option("-hf", "--hf-repo", metavar="OWNER/REPO[:QUANT]", help="A Hub repository."),
+]
+Depths = Annotated[
+    str | None,
+    typer.Option("-d", "--n-depth", metavar="N,...", help="Tokens cached; default 0,4k,16k."),
+]
+Context = Annotated[
+    str | None, typer.Option("-c", "--ctx-size", metavar="N", help="Context to hold in memory.")
+]
+Explain = Annotated[
+    bool, typer.Option("--explain", help="Show the ledger: bytes, operations, seconds.")
+]
+Energy = Annotated[bool, typer.Option("--energy", help="Joules a token, and of 1,000 answers.")]
+PowerLimit = Annotated[
+    str | None, typer.Option("--power-limit", metavar="W", help="Power limit of each card.")
+]
 TraceFile = Annotated[
     str | None,
     typer.Option("--trace", metavar="FILE", help="Requests recorded by you, as tasks to time."),
@@ -27,19 +48,19 @@ def _on_hub(address: str) -> str:
 @app.command()
 def predict(
     models: arg.Models = None,
-    model: arg.MoreModels = None,
-    hf: arg.HubModels = None,
+    model: MoreModels = None,
+    hf: HubModels = None,
     host: arg.HostName = None,
     backend: arg.Backend = None,
     runtime: arg.Runtime = None,
     n_prompt: arg.Prompts = "512",
     n_gen: arg.Generations = "128",
-    n_depth: arg.Depths = None,
+    n_depth: Depths = None,
     n_ubatch: arg.MicroBatch = "512",
     type_k: arg.CacheTypeK = "f16",
     type_v: arg.CacheTypeV = "f16",
     flash_attn: arg.FlashAttention = "auto",
-    n_context: arg.Context = None,
+    n_context: Context = None,
     n_gpu_layers: put.LayersOnCards = None,
     n_cpu_moe: put.ExpertsOnCpu = None,
     override_tensor: put.Overrides = None,
@@ -59,11 +80,11 @@ def predict(
     trace: TraceFile = None,
     n_tasks: Tasks = "1000",
     seed: Seed = "1",
-    energy: arg.Energy = False,
+    energy: Energy = False,
     price: arg.Price = None,
     grid: arg.GridName = None,
-    power_limit: arg.PowerLimit = None,
-    explain: arg.Explain = False,
+    power_limit: PowerLimit = None,
+    explain: Explain = False,
     offline: arg.Offline = False,
     output: arg.Output = "table",
 ) -> None:
@@ -72,9 +93,10 @@ def predict(
     Example: tokcast predict qwen3-30b-a3b@Q4_K_M --host "RTX 4090" -d 0,16k
     """
     from tokcast.cli import predict as command
-    from tokcast.cli.placing import Words
+    from tokcast.cli.placement_words import Words
+    from tokcast.cli.predict_request import Request
 
-    request = command.Request(
+    request = Request(
         addresses=(*(models or ()), *(model or ()), *map(_on_hub, hf or ())),
         host=host,
         backend=backend,
@@ -116,98 +138,3 @@ def predict(
         ),
     )
     raise typer.Exit(command.run(request, output))
-
-
-@app.command()
-def select(
-    models: arg.Models = None,
-    search: arg.Search = None,
-    author: arg.Author = None,
-    limit: arg.Limit = "20",
-    local: arg.Local = False,
-    list_file: arg.ListFile = None,
-    host: arg.HostName = None,
-    backend: arg.Backend = None,
-    runtime: arg.Runtime = None,
-    bandwidth: arg.Bandwidth = None,
-    tflops: arg.Tflops = None,
-    memory: arg.Memory = None,
-    workload: arg.WorkloadName = None,
-    n_prompt: arg.OnePrompt = "512",
-    at_depth: arg.AtDepth = "0",
-    n_context: arg.HeldContext = None,
-    n_ubatch: arg.MicroBatch = "512",
-    type_k: arg.CacheTypeK = "f16",
-    type_v: arg.CacheTypeV = "f16",
-    flash_attn: arg.FlashAttention = "auto",
-    min_decode: arg.MinDecode = None,
-    max_ttft: arg.MaxTtft = None,
-    max_turn: arg.MaxTurn = None,
-    quality_floor: arg.QualityFloor = None,
-    licence: arg.Licences = None,
-    sort: arg.Sort = "size",
-    top: arg.Top = "15",
-    quants: arg.Quants = False,
-    why: arg.Why = None,
-    what_if: arg.WhatIf = None,
-    hosts: arg.Hosts = None,
-    plot: arg.Plot = None,
-    offline: arg.Offline = False,
-    output: arg.Output = "table",
-) -> None:
-    """Choose a model and a quantization to run on a host.
-
-    Example: tokcast select --host "RTX 4090" --min-decode 30 --at-depth 16k
-    """
-    from tokcast.cli import select as command
-    from tokcast.cli.select_request import Request, Show
-
-    request = Request(
-        addresses=tuple(models or ()),
-        search=search,
-        author=author,
-        limit=limit,
-        is_local=local,
-        list_file=list_file,
-        host=host,
-        backend=backend,
-        runtime=runtime,
-        bandwidth=bandwidth,
-        tflops=tflops,
-        memory=memory,
-        workload=workload,
-        n_prompt=n_prompt,
-        at_depth=at_depth,
-        n_context=n_context,
-        n_ubatch=n_ubatch,
-        type_k=type_k,
-        type_v=type_v,
-        flash_attn=flash_attn,
-        min_decode=min_decode,
-        max_ttft=max_ttft,
-        max_turn=max_turn,
-        quality_floor=quality_floor,
-        licences=tuple(licence or ()),
-        sort=sort,
-        offline=offline,
-    )
-    show = Show(
-        top=top, quants=quants, why=why, what_if=tuple(what_if or ()), hosts=hosts, plot=plot
-    )
-    raise typer.Exit(command.run(request, show, output))
-
-
-@app.command()
-def inspect(
-    model: arg.OneModel,
-    tensors: arg.Tensors = False,
-    offline: arg.Offline = False,
-    output: arg.Output = "table",
-) -> None:
-    """Show what is in a model file: bytes by type and component.
-
-    Example: tokcast inspect ./gemma3-270m-q4_k_m.gguf
-    """
-    from tokcast.cli import inspect as command
-
-    raise typer.Exit(command.run(model, tensors, offline, output))
