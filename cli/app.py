@@ -11,7 +11,14 @@ import typer
 
 from tokcast.cli.commands import modules_of
 from tokcast.cli.render import plain, squeeze
-from tokcast.cli.startup import HELP_NAMES, check_repeats, hide_types, skip_adapters, usage_error
+from tokcast.cli.startup import (
+    HELP_NAMES,
+    check_repeats,
+    file_error,
+    hide_types,
+    skip_adapters,
+    usage_error,
+)
 from tokcast.predictor.errors import InputError
 
 
@@ -84,7 +91,7 @@ def _run() -> int:
     skip_adapters(command)
     hide_types(command)
     try:
-        check_repeats(command, sys.argv[1:])
+        check_repeats(command, words)
         # Not the command's own `main`, which turns a broken pipe into a failure.
         with command.make_context("tokcast", words) as context:
             command.invoke(context)
@@ -96,8 +103,8 @@ def _run() -> int:
     except KeyboardInterrupt:
         return 130
     except Exception as error:
-        message = usage_error(error)
+        message = usage_error(error) or file_error(error, words)
         if message is None:
             raise
-        print(message, file=sys.stderr)
+        print(squeeze(message, _LONGEST_LINE) if "\n" not in message else message, file=sys.stderr)
     return 2

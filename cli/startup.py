@@ -8,6 +8,7 @@ import or the attribute is missing and its own, slower way is used.
 """
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -114,3 +115,18 @@ def usage_error(error: Exception) -> str | None:
     context = getattr(error, "ctx", None)
     path = context.command_path if context else "tokcast"
     return f"tokcast: {plain(' '.join(message.split())).rstrip('.')}; see {path} -h"
+
+
+def file_error(error: Exception, words: Sequence[str]) -> str | None:
+    """Return what is wrong with a file that the command line names, or that lies in a folder named.
+
+    None for every other error, which is a defect.
+    """
+    if not isinstance(error, OSError) or not isinstance(error.filename, str):
+        return None
+    above = (Path(error.filename), *Path(error.filename).parents)
+    if not any(Path(word.rpartition("=")[2]) in above for word in words):
+        return None
+    return plain(
+        f"tokcast: {error.filename}: {error.strerror}; expected a file that can be read or written"
+    )

@@ -231,6 +231,24 @@ def test_options(args: list[str], line: str) -> None:
     assert len(told) <= 1600
 
 
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("scaling", "--save", ""),
+        ("scaling", "--save", ".."),
+        ("scaling", f"--save={'x' * 3000}"),
+    ],
+)
+def test_a_file_that_cannot_be_one_is_one_line(args: tuple[str, ...]) -> None:
+    # Only once its work is done does a command know.
+    result = run(*args)
+    assert result.code == 2
+    assert result.err.count("\n") == 1
+    assert len(result.err) < 1700
+    assert result.err.startswith("tokcast: ")
+    assert "; expected a file that can be read or written" in result.err
+
+
 @pytest.mark.parametrize("args", [("-c", ""), ("--backend", "")])
 def test_an_empty_value_is_not_the_default(args: tuple[str, str]) -> None:
     assert refused("plan", MODEL, *RTX, *args).startswith(f"{args[0]} '': expected")
