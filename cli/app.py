@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from tokcast.cli.commands import modules_of
-from tokcast.cli.render import plain
+from tokcast.cli.render import plain, squeeze
 from tokcast.cli.startup import HELP_NAMES, check_repeats, hide_types, skip_adapters, usage_error
 from tokcast.predictor.errors import InputError
 
@@ -23,6 +23,8 @@ def _version(value: bool) -> None:
         raise typer.Exit
 
 
+# A screenful: what was given may be longer than what is to be said of it.
+_LONGEST_LINE = 1600
 # A full disk, a quota, a device that fails: nothing that tokcast could do about its output.
 _OUTPUT_FAILS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
@@ -90,7 +92,7 @@ def _run() -> int:
     except typer.Exit as end:
         return end.exit_code
     except InputError as error:
-        print(f"tokcast: {plain(str(error))}", file=sys.stderr)
+        print(f"tokcast: {squeeze(plain(str(error)), _LONGEST_LINE)}", file=sys.stderr)
     except KeyboardInterrupt:
         return 130
     except Exception as error:

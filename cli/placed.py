@@ -100,7 +100,8 @@ def run_for(
 ) -> Run:
     """Return how a placed model is run: by what drives all of the cards."""
     first = placing.machine.devices[0]
-    backend = backend or ("Vulkan" if first.name.startswith("Vulkan") else None)
+    if backend is None and first.name.startswith("Vulkan"):
+        backend = "Vulkan"
     flash = None if flash_attn == "auto" else flash_attention(flash_attn)
     run = run_of(spec, first.host, runtime, backend, flash=flash, is_here=host is None)
     return replace(run, n_threads=placing.n_threads)

@@ -155,7 +155,7 @@ def _proportions(text: str | None) -> tuple[float, ...]:
         shares = tuple(float(part) for part in re.split(r"[,/]", text))
     except ValueError:
         shares = ()
-    if not shares or not all(0 <= x < 1e9 for x in shares) or not sum(shares):
+    if not all(0 <= x < 1e9 for x in shares) or sum(shares) < 1e-6:
         raise InputError(
             f"-ts {cut(text, 40)!r}: expected proportions from 0 up, one for each card, as 3,1"
         )

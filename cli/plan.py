@@ -82,7 +82,8 @@ class Planned:
 def plan(request: Request) -> Planned:
     """Return the plans for a request; raises InputError for what can't be read or understood."""
     placing = placing_of(request.placement, request.host, memory=request.memory)
-    n_context = one_count(request.n_context or str(DEFAULT_CONTEXT), "-c")
+    asked = request.n_context
+    n_context = DEFAULT_CONTEXT if asked is None else one_count(asked, "-c")
     n_depth = one_count(request.at_depth, "--at-depth", 0)
     n_prompt, n_ubatch = one_count(request.n_prompt, "-p"), one_count(request.n_ubatch, "-ub")
     wish = request.min_decode

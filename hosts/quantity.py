@@ -14,6 +14,9 @@ _BANDWIDTH = re.compile(_NUMBER + r"(?:([mgt])b/s)?\s*", re.IGNORECASE)
 _RATE = re.compile(_NUMBER + r"(?:([gtp])flop(?:s|/s)?)?\s*", re.IGNORECASE)
 _SECONDS = re.compile(_NUMBER + r"(ms|s|min)?\s*", re.IGNORECASE)
 _SMALLEST_BARE_BYTES = 2**20
+_LEAST_BYTES = 1024.0
+# In the unit that was typed; less is a slip, and divides by next to nothing.
+_LEAST = 1e-6
 
 
 def parse_bytes(text: str) -> float:
@@ -30,7 +33,10 @@ def parse_bytes(text: str) -> float:
     number = _positive(match[1], text, "memory", expected)
     if text.strip().lstrip("+").replace(".", "").isdigit() and number < _SMALLEST_BARE_BYTES:
         raise InputError(f"memory {text!r} means {text.strip()} bytes: write {text.strip()}G")
-    return number * 1024.0 ** _POWER[match[2].lower()]
+    n_bytes = number * 1024.0 ** _POWER[match[2].lower()]
+    if n_bytes < _LEAST_BYTES:
+        raise InputError(f"memory {text!r} is less than any device has: expected {expected}")
+    return n_bytes
 
 
 def parse_count(text: str, *, minimum: int = 0) -> int:
@@ -91,6 +97,6 @@ def about_comma(text: str) -> str:
 
 def _positive(number: str, text: str, what: str, expected: str) -> float:
     value = float(number)
-    if not math.isfinite(value) or value <= 0:
+    if not math.isfinite(value) or value < _LEAST:
         raise InputError(f"{what} {text!r} is not positive and finite: expected {expected}")
     return value

@@ -213,6 +213,11 @@ def test_addresses(address: str) -> None:
             "memory '7,5G': expected a size such as 24G, 512M or 24000000000; d",
         ),
         (["--energy", "--price", "0,30"], "--price '0,30': expected what a kWh costs, a number ab"),
+        (["--bandwidth", "1e-300"], "bandwidth '1e-300' is not positive and finite: expected GB/s"),
+        (["--memory", "0.5k"], "memory '0.5k' is less than any device has: expected a size such"),
+        (["-ts", "1e-300"], "-ts '1e-300': expected proportions from 0 up, one for each card"),
+        (["--trace", "x" * 3000], "xxxx"),
+        (["-o", "x" * 30_000], "-o xxx"),
         (["--bandwidth", "nan"], "bandwidth 'nan' is not positive and finite: expected GB/s"),
         (["--tflops", "-3"], "tflops '-3' is not positive and finite: expected TFLOPS, such as"),
         (["--memory", "24"], "memory '24' means 24 bytes: write 24G"),
@@ -220,7 +225,15 @@ def test_addresses(address: str) -> None:
     ],
 )
 def test_options(args: list[str], line: str) -> None:
-    assert refused("predict", MODEL, *RTX, *args).startswith(line)
+    told = refused("predict", MODEL, *RTX, *args)
+    assert told.startswith(line)
+    # Not a page of what was typed.
+    assert len(told) <= 1600
+
+
+@pytest.mark.parametrize("args", [("-c", ""), ("--backend", "")])
+def test_an_empty_value_is_not_the_default(args: tuple[str, str]) -> None:
+    assert refused("plan", MODEL, *RTX, *args).startswith(f"{args[0]} '': expected")
 
 
 @pytest.mark.parametrize(

@@ -287,7 +287,9 @@ def test_addresses_that_are_none(tmp_path: Path, url: str) -> None:
 
 @pytest.mark.parametrize("endpoint", ["mirror.example", "ftp://mirror.example", "http://"])
 def test_a_mirror_that_is_no_address_is_said(tmp_path: Path, endpoint: str) -> None:
-    with pytest.raises(InputError, match="not an address that can be opened"):
+    with pytest.raises(
+        InputError, match=r"HF_ENDPOINT '.*': expected an address that begins with https://"
+    ):
         Place(tmp_path, endpoint).open("owner/repo")
 
 
