@@ -104,16 +104,16 @@ def test_an_effect_falls_back_on_its_prior_mean() -> None:
     assert fit(make(TRUTH).take(first), believed).theta[1] == pytest.approx(0.7)
 
 
-def test_the_width_of_a_group_is_estimated() -> None:
-    rng = np.random.default_rng(3)
-    n_groups, n = 60, 600
-    truth = np.concatenate([[0.5], rng.normal(0, 0.2, n_groups)])
-    names = ("memory", *(f"chip={i}" for i in range(n_groups)))
+def one_group(truth: np.ndarray, noise: float, seed: int) -> Design:
+    """Return rows of `truth.size - 1` chips under one base effect, the first of `truth`."""
+    rng = np.random.default_rng(seed)
+    n_groups = truth.size - 1
+    n = 10 * n_groups
     cells = np.zeros((n_groups, n_groups + 1))
     cells[:, 0] = 1
     cells[np.arange(n_groups), 1 + np.arange(n_groups)] = 1
     empty = Design(
-        names,
+        ("memory", *(f"chip={i}" for i in range(n_groups))),
         sparse.csr_array(cells),
         seconds=rng.uniform(1e-3, 1e-1, n),
         cell=np.arange(n) % n_groups,
@@ -124,14 +124,33 @@ def test_the_width_of_a_group_is_estimated() -> None:
         weight=np.ones(n),
         noise=np.zeros(n, dtype=np.intp),
     )
-    rates = predict_log_rate(empty, truth) + 0.12 * rng.standard_normal(n)
-    design = replace(empty, log_rate=rates)
-    chips = np.arange(1, n_groups + 1)
-    prior = Prior(np.zeros(n_groups + 1), np.full(n_groups + 1, 0.7), (chips,))
-    estimate = fit(design, prior)
+    rates = predict_log_rate(empty, truth) + noise * rng.standard_normal(n)
+    return replace(empty, log_rate=rates)
+
+
+def test_the_width_of_a_group_is_estimated() -> None:
+    truth = np.concatenate([[0.5], np.random.default_rng(3).normal(0, 0.2, 60)])
+    chips = np.arange(1, 61)
+    prior = Prior(np.zeros(61), np.full(61, 0.7), (chips,))
+    estimate = fit(one_group(truth, 0.12, seed=3), prior)
     assert estimate.prior.sd[1] == pytest.approx(0.2, rel=0.35)
     assert estimate.scale.item() == pytest.approx(0.1, rel=0.3)
     assert estimate.converged
+
+
+def test_throttled_chips_do_not_drag_those_with_a_tailed_prior_along() -> None:
+    """Of 40 chips four take 7 times as long; the others' centre is the base effect."""
+    others = np.random.default_rng(4).normal(0, 0.05, 40)
+    truth = np.concatenate([[0.5], others])
+    truth[1:5] = 2.0
+    rows = one_group(truth, 0.02, seed=4)
+    chips = np.arange(1, 41)
+    gaussian = Prior(np.zeros(41), np.full(41, 0.3), (chips,))
+    tailed = replace(gaussian, tailed=np.arange(41) > 0)
+    base = {name: fit(rows, p).theta[0] for name, p in (("g", gaussian), ("t", tailed))}
+    assert base["t"] == pytest.approx(0.5, abs=0.05)
+    assert base["g"] > 0.6
+    assert fit(rows, tailed).theta[1] == pytest.approx(2.0, abs=0.1)
 
 
 def test_each_class_of_noise_has_its_own_scale() -> None:
