@@ -21,6 +21,7 @@ from http_server import Page, serve
 from model_files import CONFIG, mlx_files, safetensors
 from small_models import KEYS, attention, dense, feed_forward, header, outside, tensor
 
+from tokcast.cli.startup import file_error
 from tokcast.predictor.header import Header, Value
 
 pytestmark = pytest.mark.usefixtures("empty_home")
@@ -232,21 +233,29 @@ def test_options(args: list[str], line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "args",
+    ("file", "words", "is_named"),
     [
-        ("scaling", "--save", ""),
-        ("scaling", "--save", ".."),
-        ("scaling", f"--save={'x' * 3000}"),
+        ("..", ("scaling", "--save", ".."), True),
+        (".", ("scaling", "--save", ""), True),
+        ("x/accuracy.md", ("evaluate", "--save=x"), True),
+        ("/usr/lib/python/zlib.py", ("predict", "x"), False),
+        (None, ("predict", "x"), False),
     ],
 )
-def test_a_file_that_cannot_be_one_is_one_line(args: tuple[str, ...]) -> None:
+def test_only_a_file_that_was_named_is_the_user_s(
+    file: str | None, words: tuple[str, ...], is_named: bool
+) -> None:
+    told = file_error(OSError(21, "Is a directory", file), words)
+    line = f"tokcast: {file}: Is a directory; expected a file that can be read or written"
+    assert told == (line if is_named else None)
+    assert file_error(ValueError("a defect"), words) is None
+
+
+def test_a_folder_to_save_to_is_one_line() -> None:
     # Only once its work is done does a command know.
-    result = run(*args)
-    assert result.code == 2
-    assert result.err.count("\n") == 1
-    assert len(result.err) < 1700
-    assert result.err.startswith("tokcast: ")
-    assert "; expected a file that can be read or written" in result.err
+    result = run("scaling", "--save", "..")
+    line = "tokcast: ..: Is a directory; expected a file that can be read or written\n"
+    assert (result.code, result.err) == (2, line)
 
 
 @pytest.mark.parametrize("args", [("-c", ""), ("--backend", "")])
