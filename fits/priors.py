@@ -73,9 +73,10 @@ DECODE = (
     Belief("launch|family", 0.3, shared=True),
     Belief("launch~clock", 0.4),
     Belief("launch~", 0.3),
-    # Weights read: a base efficiency of about 0.75.
-    Belief("memory|base", 0.3, 0.25),
-    Belief("memory|backend", 0.25),
+    # Weights read: a base efficiency of about 0.8. Memory does not know types: what they cost is
+    # arithmetic.
+    Belief("memory|base", 0.1, 0.2),
+    Belief("memory|backend", 0.08),
     Belief("memory|runtime=", 0.15),
     Belief("memory|family", 0.12, shared=True),
     Belief("memory~bandwidth", 0.15),
@@ -97,8 +98,8 @@ DECODE = (
     Belief("memory|memory=", 0.2),
     Belief("memory|vendor=", 0.3),
     Belief("memory|stack=", 0.08, shared=True),
-    Belief("memory|type=", 0.2, shared=True),
-    Belief("memory|typebackend=", 0.12, shared=True),
+    Belief("memory|type=", 0.05),
+    Belief("memory|typebackend=", 0.04),
     Belief("memory|typeruntime=", 0.1, shared=True),
     Belief("memory|moe", 0.4),
     # Unpacking and multiplying: of the FP32 rate.
