@@ -94,7 +94,7 @@ def recommend(options: Sequence[Option], at_least_tok_per_s: float | None) -> Re
     wanted = at_least_tok_per_s or 0.0
     fast = [o for o in fitting if o.decode.tok_per_s >= wanted]
     if fast:
-        best = min(fast, key=lambda o: preference(o.file_type, o.bits))
+        best = min(fast, key=lambda o: preference(o.file_type, o.bits, o.spec.architecture))
         why = f"{best.file_type}: {best.bits:.2f} bits a weight; {RULE}"
         return Recommendation(ranked, best, why)
     if not fitting:

@@ -119,10 +119,14 @@ def layout(table: Table) -> list[str]:
     return [line for row in rows for line in lines(row)]
 
 
+# A name from a file opens no column, tag or link in markdown.
+_INERT = str.maketrans({c: "\\" + c for c in "|<["})
+
+
 def _markdown(table: Table) -> list[str]:
     rule = tuple("--:" if name in table.right else "---" for name in table.columns)
     rows = (table.columns, rule, *table.rows)
-    return ["| " + " | ".join(plain(c).replace("|", "\\|") for c in row) + " |" for row in rows]
+    return ["| " + " | ".join(plain(c).translate(_INERT) for c in row) + " |" for row in rows]
 
 
 def _csv(records: Sequence[Mapping[str, Any]]) -> str:

@@ -11,7 +11,7 @@ from tokcast.cli.select_request import USUAL_MIN_DECODE
 from tokcast.cli.select_words import device, interval, loss, miss, model_of, run_command, seconds
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.select.quality import Figure, cache_loss
-from tokcast.predictor.select.ranking import best_of_each, is_unbeaten
+from tokcast.predictor.select.ranking import best_of_each, is_as_published, is_unbeaten
 from tokcast.predictor.select.rows import Row
 from tokcast.predictor.select.types import GOOD_LOSS
 
@@ -44,6 +44,8 @@ def _verdict(s: Selection) -> tuple[str, ...]:
     turn = "" if row.turn is None else f"; a turn takes {seconds(row.turn.later_s)}"
     figure = row.loss.ppl_ratio
     published = _figure(figure) if figure is not None else "nothing published"
+    if is_as_published(row):
+        published = "the type that the model was published in"
     return (
         f"{model_of(row)} {c.quant} on {device(s)} ({row.run.runtime}, {row.run.backend})",
         f"  {rate(row.decode.tok_per_s)} tok/s generating ({interval(row)}), first token after"

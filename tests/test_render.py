@@ -99,6 +99,8 @@ def test_what_a_file_says_can_not_drive_the_terminal() -> None:
         assert all(c.isprintable() or c == "\n" for c in text)
     assert json.loads(render(report, "json")) == {"x": evil}
     assert r"| x\|y |" in render(report, "md")
+    tagged = Report((), (Table(("name",), (("<img src=x>[a](b)",),)),), (), {}, [], command="x")
+    assert r"| \<img src=x>\[a](b) |" in render(tagged, "md")
 
 
 def test_cutting() -> None:

@@ -93,3 +93,11 @@ def test_preference() -> None:
     assert preference("mlx-8bit", 8.5) < preference("strange", MOST_BITS + 1)
     assert [standing("Q4_K_M", 4.9), standing("mlx-4bit", 4.5), standing("Q2_K", 3.0)] == [0, 1, 2]
     assert standing("strange", 2.0) == 3
+
+
+def test_a_model_is_best_in_the_type_it_was_published_in() -> None:
+    """gpt-oss was trained to MXFP4 experts; wider weights around them add bytes alone."""
+    published = preference("MXFP4_MOE", 4.6, "gpt-oss")
+    assert published < preference("F32", 6.6, "gpt-oss")
+    assert published < preference("Q8_0", 4.6, "gpt-oss")
+    assert preference("MXFP4_MOE", 4.6, "qwen3moe") > preference("Q8_0", 8.5, "qwen3moe")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from tokcast.predictor.errors import InputError
 from tokcast.predictor.select.rows import Goal, Row
-from tokcast.predictor.select.types import SIXTEEN_BITS, preference, type_loss
+from tokcast.predictor.select.types import PUBLISHED_AS, SIXTEEN_BITS, preference, type_loss
 
 GOALS: tuple[Goal, ...] = ("size", "speed", "quality", "turn", "memory")
 Key = tuple[float, ...]
@@ -14,16 +14,24 @@ def ppl_ratio(row: Row) -> float | None:
     """Return the published perplexity ratio, 1 for 16 bits and more, None without one."""
     if row.loss.ppl_ratio is not None:
         return row.loss.ppl_ratio.value
-    return 1.0 if row.candidate.quant in SIXTEEN_BITS else None
+    return 1.0 if row.candidate.quant in SIXTEEN_BITS or is_as_published(row) else None
+
+
+def is_as_published(row: Row) -> bool:
+    """Return whether a file is of the quantized type that its model was published in."""
+    c = row.candidate
+    return c.quant == PUBLISHED_AS.get(c.spec.architecture)
 
 
 def _by_size(row: Row) -> Key:
     c = row.candidate
-    first, *rest = preference(c.quant, c.bits_per_weight)
+    first, *rest = preference(c.quant, c.bits_per_weight, c.spec.architecture)
     return (first, -float(c.spec.n_params), *rest, -row.decode.tok_per_s)
 
 
 def _by_quality(row: Row) -> Key:
+    if is_as_published(row):
+        return (False, 0.0, -row.decode.tok_per_s)
     known = type_loss(row.candidate.quant)
     return (known is None, known.ratio if known else 0.0, -row.decode.tok_per_s)
 

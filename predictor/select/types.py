@@ -26,6 +26,9 @@ MANY_BITS = 4.5
 LEAST_LOSS = 5e-4
 # One or two models say too little of a type.
 LEAST_MODELS = 3
+# What a model's weights were published in, by architecture, where that is a quantized type: files
+# of more bits hold the same experts and wider weights around them (OpenAI's gpt-oss, 2025).
+PUBLISHED_AS: Mapping[str, str] = {"gpt-oss": "MXFP4_MOE"}
 SIXTEEN_BITS = frozenset({"F16", "BF16", "F32", "mlx-bf16"})
 RULE = (
     f"the type that loses least on the same published models, up to {MOST_BITS:g} bits a weight,"
@@ -51,15 +54,17 @@ def type_loss(file_type: str) -> TypeLoss | None:
     return _losses().get(file_type)
 
 
-def preference(file_type: str, bits: float) -> tuple[float, ...]:
+def preference(file_type: str, bits: float, architecture: str = "") -> tuple[float, ...]:
     """Return the place of a type among those of a model that are fast enough: lowest first.
 
-    First those that lose at most `GOOD_LOSS`, then those of `MANY_BITS` of which nothing is
-    published, then the lossier, then the rest; within these up to `MOST_BITS` the least lossy,
-    or the one of most bits.
+    First the type that the model was published in, if that is a quantized one; then those that
+    lose at most `GOOD_LOSS`, those of `MANY_BITS` of which nothing is published, the lossier, and
+    the rest; within these up to `MOST_BITS` the least lossy, or the one of most bits.
     """
     known = type_loss(file_type)
     ratio = 0.0 if known is None else known.ratio
+    if file_type == PUBLISHED_AS.get(architecture):
+        return (0, False, 0.0, -bits)
     return (standing(file_type, bits), bits > MOST_BITS, ratio, -bits)
 
 
