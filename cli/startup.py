@@ -17,9 +17,8 @@ from tokcast.cli.render import plain
 from tokcast.predictor.errors import InputError
 
 HELP_NAMES = ["-h", "--help"]
-_INSTEAD = (
-    "; several numbers are joined by commas, and tokcast select MODEL --hosts FILE compares hosts"
-)
+_JOINED = "; several numbers are joined by commas"
+_COMPARED = "; tokcast select MODEL --hosts FILE compares hosts"
 PLAIN = (str, bool, str | None, list[str], list[str] | None)
 
 
@@ -85,7 +84,8 @@ def check_repeats(command: Any, words: Sequence[str]) -> None:
             name, equals, _ = word.partition("=")
             takes_value = name in once and not equals
             if name in once and once[name] in given:
-                raise InputError(f"{name} is given twice; expected it once{_INSTEAD}")
+                instead = _COMPARED if name == "--host" else _JOINED
+                raise InputError(f"{name} is given twice; expected it once{instead}")
             given.add(once.get(name, ""))
 
 

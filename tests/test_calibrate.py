@@ -110,7 +110,7 @@ def test_a_host_unlike_its_family_is_learnt_and_a_new_model_predicted() -> None:
 def test_a_slow_kernel_for_one_key_length_is_learnt_apart_from_the_others() -> None:
     """A host whose attention over keys of 128 takes three times as long, and no other's."""
     slow = Term("attention", "attention_op", "", 1.0)
-    (_, (name, _)) = own_effects(
+    (_, (name, _), _) = own_effects(
         slow, "decode", CHIP, RUN, EffectShape("m", "llama", 1024, head_length=128)
     )
     true = true_host({name: math.log(3.0)})

@@ -66,6 +66,8 @@ def test_rounds_are_measured_and_kept(runtime: list[Any], tmp_path: Path) -> Non
         (("-t", "0"), "-t '0': expected a number of threads"),
     ],
 )
-def test_bad_input_is_one_line(runtime: list[Any], words: tuple[str, ...], line: str) -> None:
-    assert line in refused("measure", "batch", MODEL, *SMALL, *words)
+def test_bad_input_is_one_line(runtime: list[Any], words: tuple[str, str], line: str) -> None:
+    pairs = dict(zip(SMALL[:-1:2], SMALL[1:-1:2], strict=True)) | dict([words])
+    given = (word for pair in pairs.items() for word in pair)
+    assert line in refused("measure", "batch", MODEL, *given, "--offline")
     assert not runtime
