@@ -179,6 +179,11 @@ RULES: tuple[Rule, ...] = (
     ),
     Rule("far-below-roof", "under 4 % of the roof: not run on this device", _far_below),
     Rule(
+        "single-lane",
+        "the card hung on a Raspberry Pi's one PCIe lane: a tenth of its speed",
+        lambda m, _: m.source.endswith("geerlingguy/ai-benchmarks/issues/23"),
+    ),
+    Rule(
         "two-sockets",
         "a board of two processors under one's name: faster than one's memory and arithmetic allow",
         lambda m, _: m.chip == "Intel Xeon E5-2697 v2",

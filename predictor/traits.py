@@ -13,7 +13,7 @@ from functools import cache
 from tokcast.predictor.host import Host
 
 # Multiples of the FP32 rate at which each instruction set multiplies 8-bit integers, from the
-# width of its dot-product instructions (none, AVX2 pairs, VNNI or SDOT, AMX).
+# width of its dot-product instructions (none, AVX2 pairs, VNNI or SDOT, AMX or Arm's I8MM).
 _INT8: Mapping[str, float] = {
     "a72": 0.7,
     "sse": 1.0,
@@ -26,6 +26,8 @@ _INT8: Mapping[str, float] = {
     "amx": 8.0,
     "apple": 4.0,
     "neon": 4.0,
+    "i8mm": 8.0,
+    "scalar": 1.0,
 }
 # First pattern that an x86 or Arm core's architecture contains, lower case.
 _CORES: tuple[tuple[str, str], ...] = (
@@ -41,8 +43,10 @@ _CORES: tuple[tuple[str, str], ...] = (
     ("avx512|skylake-w|cascade", "skylake-avx512"),
     ("skylake", "skylake"),
     ("icelake|rocket|tiger", "icelake"),
-    ("a72", "a72"),
-    ("a7|ampereone|oryon", "neon"),
+    (r"a72\b", "a72"),
+    ("x925|x4|x3|a720|neoverse-v|ampereone|oryon", "i8mm"),
+    ("p550", "scalar"),
+    ("a7|neoverse", "neon"),
 )
 _SET_OF: Mapping[str, str] = {
     "zen3": "avx2",

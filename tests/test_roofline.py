@@ -210,3 +210,22 @@ def test_half_the_threads_take_twice_the_arithmetic_and_the_same_memory() -> Non
     for a, b in zip(whole, half, strict=True):
         factor = 2 if a.kind in ("compute", "attention") else 1
         assert b.seconds == pytest.approx(factor * a.seconds)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "family"),
+    [
+        ("Cortex-A72 (BCM2711)", "a72"),
+        ("Cortex-A76 (BCM2712)", "neon"),
+        ("8x Cortex-A720 + 4x A520", "i8mm"),
+        ("Neoverse-N1", "neon"),
+        ("Neoverse-V2", "i8mm"),
+        ("P550 (RISC-V, no vector unit)", "scalar"),
+        ("Zen 4", "zen4"),
+        ("Zen+", "zen1"),
+    ],
+)
+def test_a_processors_family_is_of_its_instructions(architecture: str, family: str) -> None:
+    """An A720 multiplies 8-bit matrices (I8MM), an A72 has not even dot products."""
+    core = replace(HOST, kind="cpu", vendor="Arm", architecture=architecture)
+    assert traits_of(core).family == family
