@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 DEFAULT_DEPTHS = (0, 4096, 16384)
 
 
+N_TASKS, SEED = "1000", "1"
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """What was typed, as text."""
@@ -45,8 +48,8 @@ class Request:
     offline: bool
     workload: str | None = None
     trace: str | None = None
-    n_tasks: str = "1000"
-    seed: str = "1"
+    n_tasks: str = N_TASKS
+    seed: str = SEED
     energy: bool = False
     price: str | None = None
     grid: str | None = None
@@ -128,6 +131,8 @@ def _where(request: Request) -> "tuple[Host, tuple[str, ...], Placing | None]":
 
 def _load(request: Request) -> "TaskLoad | None":
     if request.workload is None and request.trace is None:
+        if (request.n_tasks, request.seed) != (N_TASKS, SEED):
+            raise InputError("--tasks and --seed are of tasks; expected --workload or --trace too")
         return None
     from tokcast.cli.tasks import load_of
 

@@ -40,7 +40,7 @@ _CORES: tuple[tuple[str, str], ...] = (
     ("zen", "zen1"),
     ("sapphire|granite", "amx"),
     ("haswell|broadwell", "haswell"),
-    ("avx512|skylake-w|cascade", "skylake-avx512"),
+    ("avx512|skylake-(w|sp)|cascade", "skylake-avx512"),
     ("skylake", "skylake"),
     ("icelake|rocket|tiger", "icelake"),
     (r"a72\b", "a72"),
@@ -137,13 +137,23 @@ def gpu_generation(host: Host) -> str:
 TYPICAL_FLOPS_PER_BYTE = 40.0
 
 
+# A multiplication and an addition of four lanes each: SSE's, what every 64-bit processor has.
+LEAST_FLOPS_A_CYCLE = 8.0
+
+
 def _fp32(host: Host) -> float:
-    rate = host.fp32_flops_per_s or TYPICAL_FLOPS_PER_BYTE * host.bytes_per_s
+    rate = host.fp32_flops_per_s or _unstated_fp32(host)
     dual_issue = host.kind != "cpu" and host.vendor == "AMD" and "RDNA" in host.architecture
     if dual_issue and re.search("RDNA[34]", host.architecture):
         # Published figures count two operations a lane and clock that compilers rarely pair.
         return rate / 2
     return rate
+
+
+def _unstated_fp32(host: Host) -> float:
+    if host.kind == "cpu" and host.n_cores and host.clock_hz:
+        return LEAST_FLOPS_A_CYCLE * host.n_cores * host.clock_hz
+    return TYPICAL_FLOPS_PER_BYTE * host.bytes_per_s
 
 
 def _ratio(rate: float | None, fp32: float, otherwise: float) -> float:

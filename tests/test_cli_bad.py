@@ -319,6 +319,12 @@ def test_the_last_of_two_values_is_not_taken_in_silence(args: list[str], name: s
     assert refused("predict", MODEL, *args).startswith(f"{name} is given twice; expected it once")
 
 
+@pytest.mark.parametrize("args", [("--tasks", "5"), ("--seed", "abc")])
+def test_what_is_of_tasks_needs_some(args: tuple[str, str]) -> None:
+    line = "--tasks and --seed are of tasks; expected --workload or --trace too"
+    assert refused("predict", MODEL, *args) == line
+
+
 def test_what_may_be_repeated_may() -> None:
     assert "Fastest that fits" in good("predict", "-m", MODEL, "-m", "qwen3-8b@Q4_K_M", *RTX)
     # A value that looks like an option is a value.
