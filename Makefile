@@ -51,7 +51,8 @@ ranking: $(STAMP)
 
 # Fit again, release the coefficients and their held-out error, and bring the docs up to date.
 fit: $(STAMP)
-	$(BIN)/tokcast fit --save fits/data/coefficients.json -o json > build/scores.json
+	$(BIN)/tokcast fit --save fits/data/coefficients.json > build/fit.txt
+	$(BIN)/tokcast fit -o json > build/scores.json
 	mv build/scores.json fits/data/scores.json
 	$(BIN)/tokcast fit --part offload --save fits/data/offload.json
 	$(BIN)/tokcast evaluate --part offload -o json > build/offload_scores.json
