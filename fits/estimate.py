@@ -7,7 +7,7 @@ terms of a group (a component's memory and its arithmetic) overlap as a p-norm, 
 
 so the derivative of log t is exact and sparse. An observation that is a mean of rates over several
 workloads averages 1 / t of its parts.
-Effects have Gaussian priors (shrinkage of a family to its backend) or Student-t ones (of a chip to
+Effects have Gaussian priors (shrinkage of a family to its backend) or Cauchy ones (of a chip to
 its family: one throttled machine keeps its own effect without dragging the family along);
 residuals have a Student-t likelihood, which a wrong row cannot pull far, and whose scale is
 estimated. The width of a group of exchangeable effects (all chips, all families, ...) is
