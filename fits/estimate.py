@@ -97,28 +97,23 @@ class Prior:
     """Means and standard deviations of the effects (n_effects,), before any data.
 
     `groups` are the rows of effects whose common width is estimated. `tailed` are those effects
-    whose prior is a Cauchy distribution of scale `sd`, (n_effects,) or empty for none.
+    whose prior is a Cauchy distribution of scale `sd`, (n_effects,) or () for all or none.
     """
 
     mean: Floats
     sd: Floats
     groups: tuple[Rows, ...] = ()
-    tailed: Flags = field(default_factory=lambda: np.zeros(0, dtype=np.bool_))
+    tailed: Flags = field(default_factory=lambda: np.zeros((), dtype=np.bool_))
 
     def pull(self, theta: Floats) -> float:
         """Return the negative log density of the effects, up to a constant."""
         z2 = ((theta - self.mean) / self.sd) ** 2
-        if not self.tailed.size:
-            return float(0.5 * np.sum(z2))
         return float(np.sum(np.where(self.tailed, np.log1p(z2), 0.5 * z2)))
 
     def precision(self, theta: Floats) -> Floats:
         """Return what pulls each effect to its mean, (n_effects,); a tailed one far off, less."""
-        precision = self.sd**-2.0
-        if not self.tailed.size:
-            return precision
         z2 = ((theta - self.mean) / self.sd) ** 2
-        return np.asarray(np.where(self.tailed, 2.0 / (1.0 + z2), 1.0) * precision)
+        return np.asarray(np.where(self.tailed, 2.0 / (1.0 + z2), 1.0) * self.sd**-2.0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,7 @@ class Spelling:
 def read(text: str) -> Spelling:
     """Return the parts of a name as someone typed it, or as a driver reports it.
 
-    Raises InputError where the number of devices is not between 1 and 64.
+    Raises InputError where the number of devices is not between 1 and 64, or the memory is none.
     """
     rest = _without_computer(_CLUTTER.sub(" ", text.casefold()))
     count = _COUNT.search(rest)
@@ -70,6 +70,10 @@ def read(text: str) -> Spelling:
         )
     rest = _COUNT.sub(" ", rest)
     memory = _MEMORY.search(rest)
+    if memory and not float(memory[1]):
+        raise InputError(
+            f"host {text!r}: no memory, expected a size above 0, as in 'RTX 3060 12GB'"
+        )
     rest = _MEMORY.sub(" ", rest)
     memory_type = _MEMORY_TYPE.search(rest)
     return Spelling(

@@ -308,3 +308,8 @@ def test_any_text_gives_a_chip_or_one_line(text: str) -> None:
     except InputError as error:
         message = str(error)
     assert "\n" not in message
+
+
+def test_a_host_without_memory_is_refused() -> None:
+    with pytest.raises(InputError, match="no memory, expected a size above 0"):
+        find("Ryzen 7 5800X 0GB")
